@@ -3,12 +3,16 @@
 mod progress;
 mod reproduce;
 
+use std::path::PathBuf;
+
 use anabranch_deploy::error::Error;
 use anabranch_deploy::output::{self, figure};
-use anabranch_lab::experiment::{self, Experiment, Outcome, ParameterError, RunError};
-use anabranch_lab::work::Work;
+use anabranch_lab::experiment::{Experiment, Outcome, ParameterError, RunError};
+use anabranch_sweep::spec::Runs;
+use anabranch_sweep::{Options, Point, Shard, Spec, Store, Sweep, Table, Watch, execute_here};
 use clap::Subcommand;
 
+use crate::sweep;
 use progress::Progress;
 
 /// What `lab` does.
@@ -42,6 +46,10 @@ pub(crate) struct RunArguments {
     /// Root of all random streams
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// Keeps a row for every run in this folder, goes on from those that are there, and writes `table.parquet` and `table.csv`, as
+    /// `sweep` does
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
     /// One JSON object a line
     #[arg(long)]
     json: bool,
@@ -72,6 +80,15 @@ pub(crate) fn not_run(error: RunError) -> Error {
     match error {
         RunError::Impossible { message, hint } => Error::input(message).with_hint(hint),
         other => Error::job(other.to_string()),
+    }
+}
+
+/// An error of a sweep of an experiment that the command line describes.
+fn failed(error: anabranch_sweep::Error) -> Error {
+    match error {
+        anabranch_sweep::Error::Parameter(error) => unfit(error),
+        anabranch_sweep::Error::Run { error, .. } => not_run(error),
+        other => sweep::failed(other),
     }
 }
 
@@ -121,28 +138,52 @@ fn description(experiment: &dyn Experiment) -> String {
 
 fn run(arguments: &RunArguments) -> Result<(), Error> {
     let experiment = anabranch_lab::find(&arguments.name).map_err(unfit)?;
+    let mut spec = Spec::assigned(experiment, &arguments.set).map_err(unfit)?;
+    spec.runs = Runs::Fixed(arguments.runs.into());
+    spec.seeds = vec![arguments.seed];
+    let sweep = Sweep::new(spec).map_err(failed)?;
     // The whole grid is understood before the first point runs: bad input writes nothing.
-    let points = experiment::grid(experiment, &arguments.set).map_err(unfit)?;
-    let varied = varied(&arguments.set);
-    let together = rayon::current_num_threads().max(1) * 4;
-    let runs = arguments.runs as usize;
-    let planned = points.iter().map(|point| experiment::made(point.as_ref(), runs) as u64).sum();
+    let points = sweep.all_points().map_err(failed)?;
+    let mut printer =
+        Printer { sweep: &sweep, varied: varied(&arguments.set), json: arguments.json, header: true };
+    if let Some(folder) = &arguments.out {
+        let mut store = sweep::open(folder)?;
+        sweep::run(&sweep, &points, &mut store, Options::default(), arguments.quiet)?;
+        points.iter().try_for_each(|point| printer.print(point, &store))?;
+        sweep::write(&Table::new(&sweep, &points, &store).map_err(failed)?, folder)?;
+        return Ok(());
+    }
+    let planned = points.len() as u64 * u64::from(arguments.runs);
     // What comes out shows how far it is; only a person who waits wants more.
     let progress = if arguments.quiet { Progress::none() } else { Progress::on_a_terminal(planned) };
-    let watch = || progress.advance(1);
-    let work = Work::new(runs, arguments.seed).watched(&watch);
-    let mut header = true;
-    for points in points.chunks(together) {
-        let outcomes = experiment::run_all_watched(experiment, points, &work).map_err(not_run)?;
-        for outcome in outcomes {
-            progress.aside(|| match arguments.json {
-                true => output::json(&outcome.record()),
-                false => output::text(&table(&outcome, &varied, std::mem::take(&mut header))),
-            })?;
-        }
+    let each = || progress.advance(1);
+    let watch = Watch { each: Some(&each), ..Watch::default() };
+    let mut store = Store::in_memory();
+    for points in points.chunks(rayon::current_num_threads().max(1) * 4) {
+        execute_here(&sweep, points, &mut store, Shard::ALL, &watch).map_err(failed)?;
+        points.iter().try_for_each(|point| progress.aside(|| printer.print(point, &store)))?;
     }
     progress.finish();
     Ok(())
+}
+
+/// Prints points.
+struct Printer<'s> {
+    sweep: &'s Sweep,
+    varied: Vec<String>,
+    json: bool,
+    /// The first point says what all have in common.
+    header: bool,
+}
+
+impl Printer<'_> {
+    fn print(&mut self, point: &Point, store: &Store) -> Result<(), Error> {
+        let outcome = Outcome::of(self.sweep, point, store).map_err(failed)?;
+        match self.json {
+            true => output::json(&outcome.record()),
+            false => output::text(&table(&outcome, &self.varied, std::mem::take(&mut self.header))),
+        }
+    }
 }
 
 /// Parameters with more than one value: those that tell the points apart.

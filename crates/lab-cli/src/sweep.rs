@@ -1,4 +1,4 @@
-//! `anabranch sweep`: many runs of a scenario.
+//! `anabranch sweep`: many runs of a scenario or of an experiment.
 
 mod progress;
 mod report;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anabranch_deploy::error::Error;
-use anabranch_deploy::files::{Whole, check_apart, folder};
+use anabranch_deploy::files::{Whole, check_apart};
 use anabranch_deploy::say;
 use anabranch_sim::scenario::Policies;
 use anabranch_sweep::{Options, Point, Shard, Spec, Store, Sweep, Table, Watch, execute};
@@ -22,7 +22,7 @@ use progress::Progress;
 /// Options of `sweep`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// The spec: a scenario, the parameters that vary, seeds and runs
+    /// The spec: a scenario or an experiment, the parameters that vary, seeds and runs
     spec: PathBuf,
     /// Where what is done is kept, and the tables are written; several sweeps and processes may share it [default: NAME-sweep, with
     /// the name of the spec]
@@ -63,7 +63,7 @@ fn shard(text: &str) -> Result<Shard, String> {
 }
 
 /// An error of a sweep, as the user sees it.
-fn failed(error: anabranch_sweep::Error) -> Error {
+pub(crate) fn failed(error: anabranch_sweep::Error) -> Error {
     let message = error.to_string();
     let made = if error.is_input() { Error::input(message) } else { Error::job(message) };
     match error.hint() {
@@ -73,35 +73,26 @@ fn failed(error: anabranch_sweep::Error) -> Error {
 }
 
 pub(crate) fn main(arguments: &Arguments, policies: &Policies) -> Result<(), Error> {
-    let spec = Spec::read(&arguments.spec).map_err(failed)?.with_policies(policies.clone());
-    let sweep = Sweep::new(spec).map_err(failed)?;
+    let spec = Spec::read(&arguments.spec, anabranch_lab::EXPERIMENTS).map_err(failed)?;
+    let sweep = Sweep::new(spec.with_policies(policies.clone())).map_err(failed)?;
     let folder =
         arguments.out.clone().unwrap_or_else(|| PathBuf::from(format!("{}-sweep", stem(&arguments.spec))));
-    let files = [folder.join("table.parquet"), folder.join("table.csv")];
     check_apart(
         [("the spec", arguments.spec.as_path())],
-        files.iter().map(|file| ("--out", file.as_path())),
+        tables(&folder).iter().map(|file| ("--out", file.as_path())),
     )?;
     let threads = usize::from(arguments.jobs.unwrap_or(0));
     let pool = ThreadPoolBuilder::new().num_threads(threads).build();
     let pool = pool.map_err(|error| Error::job(format!("cannot start threads: {error}")))?;
     let points = pool.install(|| sweep.all_points()).map_err(failed)?;
     drop(pool);
-    let mut store = Store::open(&folder).map_err(failed)?;
-    if store.foreign() > 0 {
-        say!(
-            "{} rows in {} are of other builds of this program: they are kept and not used",
-            store.foreign(),
-            folder.display()
-        );
-    }
+    let mut store = open(&folder)?;
     if arguments.dry_run {
         return report::standing(&sweep, &points, &store, arguments.shard, arguments.json);
     }
     if !arguments.export {
         let options = Options { threads, shard: arguments.shard };
         run(&sweep, &points, &mut store, options, arguments.quiet)?;
-        store.refresh().map_err(failed)?;
     }
     let table = Table::new(&sweep, &points, &store).map_err(failed)?;
     let metrics = report::metrics(&sweep, &table, &arguments.metrics)?;
@@ -118,10 +109,22 @@ pub(crate) fn main(arguments: &Arguments, policies: &Policies) -> Result<(), Err
         }
         return report::unfinished(&folder, done, missing, arguments.json);
     }
-    write(&files[0], |file| table.write_parquet(file))?;
-    write(&files[1], |file| table.write_csv(file))?;
+    let files = write(&table, &folder)?;
     report::points(&sweep, &points, &table, &metrics, arguments.json)?;
     report::whole(&sweep, &table, &files, arguments.json)
+}
+
+/// The rows of a folder.
+pub(crate) fn open(folder: &Path) -> Result<Store, Error> {
+    let store = Store::open(folder).map_err(failed)?;
+    if store.foreign() > 0 {
+        say!(
+            "{} rows in {} are of other builds of this program: they are kept and not used",
+            store.foreign(),
+            folder.display()
+        );
+    }
+    Ok(store)
 }
 
 /// The name of the spec's file.
@@ -129,8 +132,8 @@ fn stem(path: &Path) -> String {
     path.file_stem().map_or_else(|| "spec".to_owned(), |stem| stem.to_string_lossy().into_owned())
 }
 
-/// Makes what is missing, with a bar, until it is there or somebody has had enough.
-fn run(
+/// Makes what is missing, with a bar, until it is there or somebody has had enough. The store then has the rows of other processes, too.
+pub(crate) fn run(
     sweep: &Sweep,
     points: &[Point],
     store: &mut Store,
@@ -181,20 +184,27 @@ fn run(
             outcome.overhead() * 100.0
         );
     }
-    Ok(())
+    store.refresh().map_err(failed)
 }
 
-/// Writes a table that is there whole or not at all.
-fn write(
-    path: &Path,
-    fill: impl FnOnce(&mut Whole) -> Result<(), anabranch_sweep::Error>,
-) -> Result<(), Error> {
-    let place = folder(path);
-    fs::create_dir_all(place).map_err(|e| Error::unwritable(place, &e))?;
-    let mut file = Whole::create(path)?;
-    fill(&mut file).map_err(|e| {
-        Error::job(format!("cannot write {}: {e}", path.display()))
-            .with_hint("make room, then give the same command again: what is done is kept")
-    })?;
-    file.keep()
+/// The files of a folder's tables.
+fn tables(folder: &Path) -> [PathBuf; 2] {
+    ["table.parquet", "table.csv"].map(|name| folder.join(name))
+}
+
+/// Writes the tables of a folder, each of which is there whole or not at all.
+pub(crate) fn write(table: &Table<'_>, folder: &Path) -> Result<[PathBuf; 2], Error> {
+    let files = tables(folder);
+    fs::create_dir_all(folder).map_err(|e| Error::unwritable(folder, &e))?;
+    for path in &files {
+        let mut file = Whole::create(path)?;
+        let filled =
+            if path == &files[0] { table.write_parquet(&mut file) } else { table.write_csv(&mut file) };
+        filled.map_err(|e| {
+            Error::job(format!("cannot write {}: {e}", path.display()))
+                .with_hint("make room, then give the same command again: what is done is kept")
+        })?;
+        file.keep()?;
+    }
+    Ok(files)
 }

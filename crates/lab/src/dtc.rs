@@ -20,7 +20,7 @@ use anabranch_sim::apps::BulkSender;
 use anabranch_sim::network::NetworkConfig;
 use anabranch_sim::packet::NodeId;
 use anabranch_sim::radio::Station;
-use anabranch_sim::scenario::Plan;
+use anabranch_sim::scenario::{Plan, Scenario};
 use anabranch_sim::sim::Simulation;
 
 pub use config::{Chain, Mode, TEMPLATE};
@@ -28,7 +28,7 @@ pub use meter::{Counts, Sample};
 
 use crate::experiment::template::Templated;
 use crate::experiment::{
-    Chance, Experiment, Measured, Metric, Parameter, ParameterError, Point, RunError, Settings,
+    self, Chance, Experiment, Measured, Metric, Parameter, ParameterError, Point, RunError, Settings,
 };
 use meter::Meter;
 
@@ -43,6 +43,10 @@ impl Experiment for Dtc {
 
     fn about(&self) -> &'static str {
         "segments over a chain of nodes that cache and repeat them, or do not"
+    }
+
+    fn build(&self) -> &'static str {
+        experiment::BUILD
     }
 
     fn parameters(&self) -> &'static [Parameter] {
@@ -142,6 +146,10 @@ impl DtcPoint {
 }
 
 impl Point for DtcPoint {
+    fn scenario(&self) -> &Scenario {
+        &self.templated.scenario
+    }
+
     fn parameters(&self) -> Vec<(&'static str, String)> {
         self.templated.texts()
     }

@@ -1,188 +1,97 @@
-//! What an experiment is: named parameters with defaults, metrics with units, and one run of one point.
-//!
-//! Three layers, as with scenarios: [`Settings`] is what was said (texts), a [`Point`] is what it means (typed,
-//! checked, ready to run), a [`Outcome`] is what came out over all runs.
+//! The papers' experiments as sweeps: what came out of a point ([`Outcome`]), experiments that are a scenario file and a table of
+//! parameters ([`template`]), and runs of them in memory. What an experiment is, its grid and its runs are those of
+//! [`anabranch_sweep::experiment`].
 
-mod error;
-mod grid;
 mod outcome;
 pub mod template;
 pub(crate) mod values;
 
-use std::collections::BTreeMap;
+use anabranch_sweep::{Shard, Spec, Store, Sweep, Watch, execute_here};
 
-use serde_json::Value;
-
-pub use error::{ParameterError, RunError};
-pub use grid::{grid, settings};
-pub use outcome::{
-    ArraySummary, MetricSummary, Outcome, Record, made, run, run_all, run_all_watched, run_watched,
+pub use anabranch_sweep::experiment::{
+    Chance, Experiment, Measured, Metric, Parameter, ParameterError, Point, RunError, Sets, Settings,
+    parameter,
 };
+pub use outcome::{ArraySummary, MetricSummary, Outcome, Record};
 
-/// A parameter of an experiment.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Parameter {
-    /// Its name: the key of `--set`.
-    pub name: &'static str,
-    /// Its default, as one would write it.
-    pub default: &'static str,
-    /// What it takes: a unit's example, or the words that it knows.
-    pub takes: &'static str,
-    /// What it is.
-    pub about: &'static str,
-    /// What it changes in the experiment's scenario.
-    pub sets: Sets,
+use crate::work::Work;
+use anabranch_sweep::spec::{Runs, Subject};
+
+/// Fingerprint of the sources of this crate and of the statistics: what the rows of its experiments depend on beside the simulator.
+pub const BUILD: &str = env!("ANABRANCH_LAB_BUILD");
+
+/// The settings of every point of a grid: `key=value` for all points, `key=value,value` for an axis, of which the last is the fastest.
+///
+/// # Errors
+///
+/// A key that is unknown or set twice, a text that is no assignment, and more points than a sweep may have.
+pub fn settings<S: AsRef<str>>(
+    experiment: &'static dyn Experiment,
+    assignments: &[S],
+) -> Result<Vec<Settings>, ParameterError> {
+    let sweep = Sweep::new(Spec::assigned(experiment, assignments)?);
+    let sweep = sweep.map_err(|error| ParameterError::Scenario {
+        message: error.to_string(),
+        hint: error.hint().map(Into::into),
+    })?;
+    sweep.settings()
 }
 
-/// What a parameter changes in the scenario of an experiment.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Sets {
-    /// What the scenario file's alias of the parameter's name says.
-    Alias,
-    /// The experiment computes assignments from it and from other parameters.
-    Derived,
+/// Runs one point; see [`run_all`].
+///
+/// # Errors
+///
+/// As [`run_all`].
+pub fn run(
+    experiment: &'static dyn Experiment,
+    point: &Settings,
+    work: &Work<'_>,
+) -> Result<Outcome, RunError> {
+    Ok(run_all(experiment, std::slice::from_ref(point), work)?.remove(0))
 }
 
-/// A parameter in one line, for tables of them.
-pub const fn parameter(
-    name: &'static str,
-    default: &'static str,
-    takes: &'static str,
-    about: &'static str,
-) -> Parameter {
-    Parameter { name, default, takes, about, sets: Sets::Derived }
+/// Runs points on all threads of the pool that this is called in, and returns what came out in their order. Nothing is kept.
+///
+/// # Errors
+///
+/// A point that cannot be, before the first run; the first run that could not be made.
+pub fn run_all(
+    experiment: &'static dyn Experiment,
+    points: &[Settings],
+    work: &Work<'_>,
+) -> Result<Vec<Outcome>, RunError> {
+    let mut spec = Spec::new(experiment.name(), Subject::Experiment(experiment));
+    spec.listed = points.iter().map(Settings::parameters).collect();
+    spec.runs = Runs::Fixed(work.runs as u64);
+    spec.seeds = vec![work.seed];
+    let sweep = Sweep::new(spec)?;
+    let (points, mut store) = (sweep.all_points()?, Store::in_memory());
+    let each = || work.ran();
+    let watch = Watch { each: Some(&each), ..Watch::default() };
+    execute_here(&sweep, &points, &mut store, Shard::ALL, &watch)?;
+    points.iter().map(|point| Ok(Outcome::of(&sweep, point, &store)?)).collect()
 }
 
-impl Parameter {
-    /// The same, as an alias of the scenario file.
-    pub const fn alias(self) -> Self {
-        Self { sets: Sets::Alias, ..self }
-    }
+/// The points of a grid, understood.
+#[cfg(test)]
+pub(crate) fn grid<S: AsRef<str>>(
+    experiment: &'static dyn Experiment,
+    assignments: &[S],
+) -> Result<Vec<Box<dyn Point>>, ParameterError> {
+    settings(experiment, assignments)?.iter().map(|settings| experiment.point(settings)).collect()
 }
 
-/// A metric of an experiment.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Metric {
-    /// Its name.
-    pub name: &'static str,
-    /// Its unit: `1`, `s`, `B`, `bit/s`.
-    pub unit: &'static str,
-    /// What it is.
-    pub about: &'static str,
+/// What comes out of a grid.
+#[cfg(test)]
+pub(crate) fn outcomes<S: AsRef<str>>(
+    experiment: &'static dyn Experiment,
+    assignments: &[S],
+    runs: usize,
+    seed: u64,
+) -> Vec<Outcome> {
+    let points = settings(experiment, assignments).expect("good settings");
+    run_all(experiment, &points, &Work::new(runs, seed)).expect("runs")
 }
 
-/// An experiment: a family of simulations, spanned by parameters.
-pub trait Experiment: Sync {
-    /// Its name.
-    fn name(&self) -> &'static str;
-    /// What it is, in a line.
-    fn about(&self) -> &'static str;
-    /// Its parameters, in the order in which they are shown.
-    fn parameters(&self) -> &'static [Parameter];
-    /// Its metrics, in the order of [`Point::run`]'s values.
-    fn metrics(&self) -> &'static [Metric];
-    /// Its metrics that are arrays, such as one number for each node, in the order of [`Measured::arrays`].
-    fn arrays(&self) -> &'static [Metric] {
-        &[]
-    }
-    /// Understands a value for every parameter.
-    ///
-    /// # Errors
-    ///
-    /// The first value that cannot be, with a hint.
-    fn point(&self, settings: &Settings) -> Result<Box<dyn Point>, ParameterError>;
-}
-
-/// One combination of parameters, ready to run.
-pub trait Point: Send + Sync {
-    /// Every parameter, resolved, as it can be given again.
-    fn parameters(&self) -> Vec<(&'static str, String)>;
-    /// Whether runs can differ from each other.
-    fn chance(&self) -> Chance;
-    /// One run: a value for each metric, `None` where there is none (a transfer that did not end).
-    ///
-    /// # Errors
-    ///
-    /// What kept the run from being made at all.
-    fn run(&self, seed: u64, run: u64) -> Result<Vec<Option<f64>>, RunError>;
-    /// One run with its arrays; an experiment that has some overrides it.
-    ///
-    /// # Errors
-    ///
-    /// As [`Point::run`].
-    fn measure(&self, seed: u64, run: u64) -> Result<Measured, RunError> {
-        Ok(Measured { values: self.run(seed, run)?, arrays: Vec::new() })
-    }
-}
-
-/// What one run has measured.
-#[derive(Clone, PartialEq, Debug, Default)]
-pub struct Measured {
-    /// A value for each metric, `None` where there is none.
-    pub values: Vec<Option<f64>>,
-    /// The elements of each array, as many in every run of a point; `None` where there are none.
-    pub arrays: Vec<Option<Vec<f64>>>,
-}
-
-/// Whether a point has anything random in it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Chance {
-    /// Runs differ.
-    Random,
-    /// All runs are the same: one says it all.
-    None,
-}
-
-/// A text for each parameter of an experiment: the defaults, and what was set on top.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Settings {
-    values: BTreeMap<&'static str, String>,
-}
-
-impl Settings {
-    /// The defaults.
-    pub fn defaults(experiment: &dyn Experiment) -> Self {
-        Self { values: experiment.parameters().iter().map(|p| (p.name, p.default.to_owned())).collect() }
-    }
-
-    /// Sets one parameter.
-    ///
-    /// # Errors
-    ///
-    /// [`ParameterError::UnknownKey`] if there is none of that name.
-    pub fn set(&mut self, key: &str, value: &str) -> Result<(), ParameterError> {
-        match self.values.get_mut(key) {
-            Some(slot) => value.trim().clone_into(slot),
-            None => return Err(ParameterError::unknown_key(key, self.values.keys().copied())),
-        }
-        Ok(())
-    }
-
-    /// The same with another value of a parameter that the experiment has.
-    ///
-    /// # Panics
-    ///
-    /// If the experiment has none of that name.
-    #[must_use]
-    pub fn with(mut self, key: &str, value: impl ToString) -> Self {
-        self.set(key, &value.to_string()).expect("an experiment sets its own parameters");
-        self
-    }
-
-    /// The text of a parameter that the experiment has.
-    ///
-    /// # Panics
-    ///
-    /// If the experiment has none of that name.
-    pub fn text(&self, key: &str) -> &str {
-        self.values.get(key).expect("an experiment asks for its own parameters")
-    }
-}
-
-/// A parameter's text as JSON: numbers as numbers, all else as it is.
-fn json_value(text: &str) -> Value {
-    match text.parse::<serde_json::Number>() {
-        Ok(number) => Value::Number(number),
-        Err(_) => Value::String(text.to_owned()),
-    }
-}
+#[cfg(test)]
+mod tests;

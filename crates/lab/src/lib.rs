@@ -3,7 +3,7 @@
 //! It reads no clock and no file; what comes out depends on parameters, seed and number of runs alone, never
 //! on the number of threads.
 //!
-//! Code map: [`experiment`] is what every experiment looks like and how a grid of it is run; [`set`] is the
+//! Code map: [`experiment`] runs experiments in memory and sums up what came out; [`set`] is the
 //! experiment of the SET paper, its figures ([`set::figures`]) and its claims ([`set::claims`]); [`dtc`] that of the
 //! paper on caching nodes; [`mptcp`] that of the paper on multipath TCP over IEEE 802.15.4; [`rdca`] that of the paper on
 //! sink-driven rate control over IEEE 802.11; [`sockbuf`] that of the paper on send buffers of a striped connection;
@@ -91,10 +91,7 @@ pub fn reproduce(
 ///
 /// # Errors
 ///
-/// [`experiment::ParameterError::NoExperiment`], with the name that was probably meant.
+/// [`experiment::ParameterError::NoExperiment`], with the nearest name.
 pub fn find(name: &str) -> Result<&'static dyn experiment::Experiment, experiment::ParameterError> {
-    EXPERIMENTS.iter().copied().find(|e| e.name() == name).ok_or_else(|| {
-        let known: Vec<&str> = EXPERIMENTS.iter().map(|e| e.name()).collect();
-        experiment::ParameterError::no_experiment(name, &known)
-    })
+    anabranch_sweep::experiment::find(EXPERIMENTS, name)
 }

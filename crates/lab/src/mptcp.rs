@@ -19,7 +19,7 @@ use anabranch_sim::packet::NodeId;
 use anabranch_sim::radio::{Position, RadioConfig, Station, StationMetrics};
 use anabranch_sim::scenario::radio::Channel;
 use anabranch_sim::scenario::traffic::TrafficSpec;
-use anabranch_sim::scenario::{Plan, PlannedTraffic};
+use anabranch_sim::scenario::{Plan, PlannedTraffic, Scenario};
 use anabranch_sim::sim::Simulation;
 
 pub use config::{Scheme, TEMPLATE};
@@ -27,7 +27,9 @@ pub use meter::Activity;
 pub use round_trip::RoundTrip;
 
 use crate::experiment::template::Templated;
-use crate::experiment::{Chance, Experiment, Metric, Parameter, ParameterError, Point, RunError, Settings};
+use crate::experiment::{
+    self, Chance, Experiment, Metric, Parameter, ParameterError, Point, RunError, Settings,
+};
 use crate::stats::quantile;
 use meter::Meter;
 use round_trip::Watch;
@@ -43,6 +45,10 @@ impl Experiment for Mptcp {
 
     fn about(&self) -> &'static str {
         "packets of many nodes to a data centre over shared radio, several hops and several paths"
+    }
+
+    fn build(&self) -> &'static str {
+        experiment::BUILD
     }
 
     fn parameters(&self) -> &'static [Parameter] {
@@ -253,6 +259,10 @@ impl Outcome {
 }
 
 impl Point for MptcpPoint {
+    fn scenario(&self) -> &Scenario {
+        &self.0.scenario
+    }
+
     fn parameters(&self) -> Vec<(&'static str, String)> {
         self.0.texts()
     }

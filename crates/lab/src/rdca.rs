@@ -20,7 +20,7 @@ use anabranch_sim::apps::packets::{Arrived, FirstSent, PacketSink};
 use anabranch_sim::apps::rdca::{RdcaSink, RdcaSource};
 use anabranch_sim::packet::NodeId;
 use anabranch_sim::scenario::traffic::{Carrier, TrafficSpec};
-use anabranch_sim::scenario::{Plan, PlannedTraffic};
+use anabranch_sim::scenario::{Plan, PlannedTraffic, Scenario};
 use anabranch_sim::sim::Simulation;
 use anabranch_sim::wifi::Station;
 use anabranch_wire::rdca::MAX_DATA_HEADER;
@@ -28,7 +28,9 @@ use anabranch_wire::rdca::MAX_DATA_HEADER;
 pub use config::{Protocol, TEMPLATE, rate_text};
 
 use crate::experiment::template::Templated;
-use crate::experiment::{Chance, Experiment, Metric, Parameter, ParameterError, Point, RunError, Settings};
+use crate::experiment::{
+    self, Chance, Experiment, Metric, Parameter, ParameterError, Point, RunError, Settings,
+};
 use crate::stats::{jain, quantile};
 use crate::work::Work;
 use meter::Meter;
@@ -44,6 +46,10 @@ impl Experiment for Rdca {
 
     fn about(&self) -> &'static str {
         "nodes near an event send much to one sink over 802.11 and AODV"
+    }
+
+    fn build(&self) -> &'static str {
+        experiment::BUILD
     }
 
     fn parameters(&self) -> &'static [Parameter] {
@@ -278,6 +284,10 @@ fn stations(sim: &Simulation) -> impl Iterator<Item = Station> {
 }
 
 impl Point for RdcaPoint {
+    fn scenario(&self) -> &Scenario {
+        &self.0.scenario
+    }
+
     fn parameters(&self) -> Vec<(&'static str, String)> {
         self.0.texts()
     }

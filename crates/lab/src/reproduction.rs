@@ -24,7 +24,8 @@ pub struct Paper {
     pub runs: usize,
     /// The same with [`Extent::Quick`].
     pub quick_runs: usize,
-    /// Roughly how long a run takes, in microseconds of a processor of 2024: for progress over several papers.
+    /// Roughly how long a run takes, in microseconds of a processor of 2024, on average with those that need not be made because all of
+    /// a point are the same: for progress over several papers.
     pub cost: u64,
 }
 
@@ -258,7 +259,7 @@ fn resolved_defaults(experiment: &dyn Experiment) -> Vec<(&'static str, String)>
 /// # Errors
 ///
 /// As `lab run` would say.
-pub fn check(experiment: &dyn Experiment, assignments: &[String]) -> Result<usize, ParameterError> {
+pub fn check(experiment: &'static dyn Experiment, assignments: &[String]) -> Result<usize, ParameterError> {
     let points = settings(experiment, assignments)?;
     points.iter().try_for_each(|point| experiment.point(point).map(drop))?;
     Ok(points.len())

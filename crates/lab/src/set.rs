@@ -24,7 +24,9 @@ pub(crate) use config::{losses, quantities};
 pub use model::{Equations, transfer};
 
 use crate::experiment::template::Templated;
-use crate::experiment::{Chance, Experiment, Metric, Parameter, ParameterError, Point, RunError, Settings};
+use crate::experiment::{
+    self, Chance, Experiment, Metric, Parameter, ParameterError, Point, RunError, Settings,
+};
 
 /// The experiment.
 #[derive(Clone, Copy, Debug)]
@@ -37,6 +39,10 @@ impl Experiment for Set {
 
     fn about(&self) -> &'static str {
         "a file to one node through several gateways: SET, split TCP and end-to-end TCP"
+    }
+
+    fn build(&self) -> &'static str {
+        experiment::BUILD
     }
 
     fn parameters(&self) -> &'static [Parameter] {
@@ -76,6 +82,10 @@ impl SetPoint {
 }
 
 impl Point for SetPoint {
+    fn scenario(&self) -> &Scenario {
+        &self.templated.scenario
+    }
+
     fn parameters(&self) -> Vec<(&'static str, String)> {
         self.templated.texts()
     }

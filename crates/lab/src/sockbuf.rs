@@ -14,11 +14,13 @@ pub mod response;
 pub mod settings;
 pub mod tables;
 
+use anabranch_sim::scenario::Scenario;
+
 pub use config::{Constants, TEMPLATE, Tuner};
 
 use crate::experiment::template::Templated;
 use crate::experiment::{
-    Chance, Experiment, Measured, Metric, Parameter, ParameterError, Point, RunError, Settings,
+    self, Chance, Experiment, Measured, Metric, Parameter, ParameterError, Point, RunError, Settings,
 };
 use meter::Network;
 pub use meter::{ARRAYS, METRICS, Outcome};
@@ -34,6 +36,10 @@ impl Experiment for Sockbuf {
 
     fn about(&self) -> &'static str {
         "a host with three wireless interfaces and little memory: who gets the send buffers"
+    }
+
+    fn build(&self) -> &'static str {
+        experiment::BUILD
     }
 
     fn parameters(&self) -> &'static [Parameter] {
@@ -78,6 +84,10 @@ impl SockbufPoint {
 }
 
 impl Point for SockbufPoint {
+    fn scenario(&self) -> &Scenario {
+        &self.0.scenario
+    }
+
     fn parameters(&self) -> Vec<(&'static str, String)> {
         self.0.texts()
     }

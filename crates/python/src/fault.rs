@@ -50,6 +50,7 @@ impl From<anabranch_sweep::Error> for Fault {
     fn from(error: anabranch_sweep::Error) -> Self {
         match error {
             anabranch_sweep::Error::Spec(error) => (*error).into(),
+            anabranch_sweep::Error::Parameter(error) => error.into(),
             other => {
                 let hint = other.hint().map(|hint| hint.replace("--jobs", "`jobs`"));
                 Self { message: other.to_string(), place: None, hint }
@@ -67,10 +68,7 @@ impl From<ParameterError> for Fault {
 
 impl From<RunError> for Fault {
     fn from(error: RunError) -> Self {
-        let hint = match &error {
-            RunError::Impossible { hint, .. } => Some((*hint).replace("--set ", "")),
-            _ => None,
-        };
+        let hint = error.hint().map(|hint| hint.replace("--set ", ""));
         Self { message: error.to_string(), place: None, hint }
     }
 }

@@ -1,15 +1,17 @@
 //! The papers' experiments.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 
-use anabranch_lab::experiment::{self, Chance, Measured, Metric, Point, RunError};
+use anabranch_lab::experiment::{Metric, Outcome, RunError};
+use anabranch_sweep::spec::Runs;
+use anabranch_sweep::{Shard, Spec, Store, Sweep, Watch, execute_here};
 use pyo3::prelude::*;
 use rayon::ThreadPoolBuilder;
-use rayon::prelude::*;
 use serde_json::json;
 
 use crate::fault::Fault;
+use crate::sweep::show;
 use crate::work::work;
 
 pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -48,56 +50,27 @@ fn lab_run(
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Vec<String>> {
     let experiment = anabranch_lab::find(name).map_err(Fault::from)?;
-    let points = experiment::grid(experiment, &assignments).map_err(Fault::from)?;
-    let (stop, made) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
-    let of = |point: &dyn Point| if point.chance() == Chance::Random { runs } else { 1 };
-    let total: usize = points.iter().map(|point| of(point.as_ref())).sum();
-    let watched = made.clone();
-    let look = |py: Python<'_>| match &progress {
-        Some(progress) => progress.call1(py, (watched.load(Ordering::Relaxed), total)).map(drop),
-        None => Ok(()),
-    };
-    let stopped = stop.clone();
-    work(py, &stop, look, move || {
+    let mut spec = Spec::assigned(experiment, &assignments).map_err(Fault::from)?;
+    spec.runs = Runs::Fixed(runs as u64);
+    spec.seeds = vec![seed];
+    let watch = Arc::new(Watch::default());
+    let watched = watch.clone();
+    let look = |py: Python<'_>| show(py, progress.as_ref(), &watch);
+    work(py, &watch.cancel, look, move || {
         let pool = ThreadPoolBuilder::new().build().map_err(|e| Fault::new(format!("no threads: {e}")))?;
-        let one = |point: &dyn Point| {
-            let watched = Watched { point, stop: &stopped, made: &made };
-            experiment::run(experiment, &watched, runs, seed).map(|outcome| outcome.record())
+        let sweep = Sweep::new(spec)?;
+        let (points, mut store) = (pool.install(|| sweep.all_points())?, Store::in_memory());
+        pool.install(|| execute_here(&sweep, &points, &mut store, Shard::ALL, &watched))
+            .map_err(|error| Fault::from(RunError::from(error)))?;
+        let text = |point| {
+            let record = Outcome::of(&sweep, point, &store)?.record();
+            serde_json::to_string(&record).map_err(|error| Fault::new(error.to_string()))
         };
-        let records: Result<Vec<_>, RunError> =
-            pool.install(|| points.par_iter().map(|point| one(point.as_ref())).collect());
-        let text = |record| serde_json::to_string(&record).map_err(|error| Fault::new(error.to_string()));
-        records?.into_iter().map(text).collect()
-    })
-}
-
-/// A point whose runs are counted, and of which none begins any more once it is told to stop.
-struct Watched<'w> {
-    point: &'w dyn Point,
-    stop: &'w AtomicBool,
-    made: &'w AtomicUsize,
-}
-
-impl Point for Watched<'_> {
-    fn parameters(&self) -> Vec<(&'static str, String)> {
-        self.point.parameters()
-    }
-
-    fn chance(&self) -> Chance {
-        self.point.chance()
-    }
-
-    fn run(&self, seed: u64, run: u64) -> Result<Vec<Option<f64>>, RunError> {
-        Ok(self.measure(seed, run)?.values)
-    }
-
-    fn measure(&self, seed: u64, run: u64) -> Result<Measured, RunError> {
-        if self.stop.load(Ordering::Relaxed) {
-            // Nobody reads it: whoever has told it to stop has gone.
-            return Err(RunError::Scenario("it was stopped".to_owned()));
+        // Nobody reads them if it was told to stop, and then there are not all.
+        if watched.cancel.load(Ordering::Relaxed) {
+            Ok(Vec::new())
+        } else {
+            points.iter().map(text).collect()
         }
-        let measured = self.point.measure(seed, run);
-        self.made.fetch_add(1, Ordering::Relaxed);
-        measured
-    }
+    })
 }

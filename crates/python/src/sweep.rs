@@ -1,11 +1,12 @@
-//! Many runs of a scenario: here, or elsewhere ([`driver`]).
+//! Many runs of a scenario or of an experiment: here, or elsewhere ([`driver`]).
 
 pub(crate) mod driver;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use anabranch_lab::EXPERIMENTS;
 use anabranch_sweep::{self as sweep, Options, Point, Shard, Spec, Store, Table, Watch};
 use pyo3::prelude::*;
 use rayon::ThreadPoolBuilder;
@@ -51,10 +52,17 @@ impl Inner {
 
 #[pymethods]
 impl Sweep {
-    /// Reads a spec file, and the scenario that it names.
+    /// Reads a spec file, and the scenario or experiment that it names.
     #[staticmethod]
     fn read(py: Python<'_>, path: PathBuf, out: Option<PathBuf>) -> PyResult<Self> {
-        Self::make(py, move || Inner::new(Spec::read(&path)?, out))
+        Self::make(py, move || Inner::new(Spec::read(&path, EXPERIMENTS)?, out))
+    }
+
+    /// Understands the text of a spec, which errors call `name`, and which names an experiment.
+    #[staticmethod]
+    fn parse(py: Python<'_>, name: String, text: String, out: Option<PathBuf>) -> PyResult<Self> {
+        let here = Path::new("");
+        Self::make(py, move || Inner::new(Spec::parse(&name, &text, here, EXPERIMENTS)?, out))
     }
 
     /// Understands the text of a spec, which errors call `name`, for a scenario whose files are in `folder`.
@@ -83,12 +91,7 @@ impl Sweep {
         let shard = Shard::new(shard.0, shard.1).map_err(Fault::from)?;
         let (inner, watch) = (self.inner.clone(), Arc::new(Watch::default()));
         let watched = watch.clone();
-        let look = |py: Python<'_>| {
-            let Some(progress) = &progress else { return Ok(()) };
-            let (made, total) = (&watch.made, &watch.total);
-            let count = (made.load(Ordering::Relaxed), total.load(Ordering::Relaxed));
-            progress.call1(py, count).map(drop)
-        };
+        let look = |py: Python<'_>| show(py, progress.as_ref(), &watch);
         work(py, &watch.cancel, look, move || {
             let state = &mut *inner.state();
             let options = Options { threads, shard };
@@ -149,6 +152,13 @@ impl Sweep {
         let inner = self.inner.clone();
         Ok(py.detach(move || inner.state().store.sync().map_err(Fault::from))?)
     }
+}
+
+/// Tells how many runs are made, of how many.
+pub(crate) fn show(py: Python<'_>, progress: Option<&Py<PyAny>>, watch: &Watch<'_>) -> PyResult<()> {
+    let Some(progress) = progress else { return Ok(()) };
+    let count = (watch.made.load(Ordering::Relaxed), watch.total.load(Ordering::Relaxed));
+    progress.call1(py, count).map(drop)
 }
 
 impl Sweep {

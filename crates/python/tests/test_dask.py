@@ -81,6 +81,12 @@ def test_enough_runs_shards_errors_and_stopping(network: ab.Scenario, client: Cl
     far = ab.sweep(grid, tmp_path / "shards", shard=(2, 2), client=client, progress=False)
     assert far.to_ipc() == ab.sweep(grid, progress=False).to_ipc()
 
+    # A worker knows an experiment by its name and parameters.
+    experiment = {"experiment": "dtc", "runs": 10, "set": {"segments": 20}, "grid": {"loss": [0, 0.05], "hops": [2, 4]}}
+    far = ab.sweep(experiment, tmp_path / "experiment", client=client, progress=False)
+    assert (len(far), far.missing) == (40, 0)
+    assert far.to_ipc() == ab.sweep(experiment, progress=False).to_ipc()
+
     # Whoever stops it leaves nothing to do on the cluster, and what has come is kept.
     def stop(made: int, total: int) -> None:
         raise KeyboardInterrupt

@@ -106,3 +106,43 @@ def test_the_ready_sweep_is_understood() -> None:
 
     with pytest.raises(Enough):
         ab.sweep(path, progress=stop)
+
+
+EXPERIMENT = {
+    "experiment": "dtc",
+    "runs": 3,
+    "seeds": [2, 4],
+    "set": {"segments": 20},
+    "grid": {"loss": [0, "5 %"], "mode": ["tcp", "dtc"]},
+}
+"""A sweep of an experiment whose runs take some milliseconds."""
+
+
+def test_an_experiment_is_swept_as_its_own_runs_are(tmp_path: Path) -> None:
+    found = ab.sweep(EXPERIMENT, tmp_path, progress=False)
+    assert (len(found), found.missing, found.varied) == (24, 0, ["loss", "mode"])
+    assert found.unit("completion_s") == "s"
+    points = ab.lab.run("dtc", segments=20, loss=[0, "5%"], mode=["tcp", "dtc"], runs=3, seed=4)
+    for index, mean in enumerate(points["data_transmissions"]):
+        rows = [row for row in found.rows() if row["point"] == index and row["seed"] == 4]
+        assert sum(row["data_transmissions"] for row in rows) / 3 == pytest.approx(mean)
+        assert all(row["transmissions_by_node.4"] is not None for row in rows)
+    made: list[tuple[int, int]] = []
+    again = ab.sweep(EXPERIMENT, tmp_path, progress=lambda *count: made.append(count))
+    assert made[-1] == (0, 0)
+    assert again.to_ipc() == found.to_ipc()
+    (tmp_path / "spec.toml").write_text('experiment = "dtc"\nruns = 1\n[set]\nsegments = 20\n')
+    assert len(ab.sweep(tmp_path / "spec.toml", progress=False)) == 1
+
+
+def test_errors_of_an_experiment_say_where_they_are(network: ab.Scenario) -> None:
+    with pytest.raises(ab.Error) as caught:
+        ab.sweep({"experiment": "dct"}, progress=False)
+    assert caught.value.hint == "did you mean `dtc`?"
+    with pytest.raises(ab.Error, match="unknown key `los`") as caught:
+        ab.sweep({"experiment": "dtc", "grid": {"los": [0.1]}}, progress=False)
+    assert caught.value.place is not None and caught.value.place.startswith("dtc:")
+    with pytest.raises(ab.Error, match="both"):
+        ab.sweep({"experiment": "dtc", "scenario": network}, progress=False)
+    with pytest.raises(ab.Error, match="no scenario and no experiment"):
+        ab.sweep({"runs": 1}, progress=False)

@@ -1,10 +1,13 @@
 //! What can go wrong.
 
+use std::borrow::Cow;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use anabranch_sim::scenario::ScenarioError;
 use thiserror::Error;
+
+use crate::experiment::{ParameterError, RunError};
 
 /// Why a sweep does not go on.
 #[derive(Debug, Error)]
@@ -20,6 +23,21 @@ pub enum Error {
         path: PathBuf,
         /// Why.
         error: io::Error,
+    },
+    /// A parameter of an experiment that no file says. The text names it as an option of the command line.
+    #[error(transparent)]
+    Parameter(#[from] ParameterError),
+    /// A run could not be made.
+    #[error("run {run} with seed {seed} of point {point}: {error}")]
+    Run {
+        /// The point's number.
+        point: usize,
+        /// The seed.
+        seed: u64,
+        /// The run.
+        run: u64,
+        /// Why.
+        error: RunError,
     },
     /// What is asked for cannot be.
     #[error("{message}")]
@@ -70,16 +88,25 @@ impl Error {
 
     /// What is wrong is what was asked for, not what happened.
     pub fn is_input(&self) -> bool {
-        matches!(self, Self::Spec(_) | Self::Unreadable { .. } | Self::Impossible { .. })
+        let impossible = |error: &RunError| matches!(error, RunError::Impossible { .. });
+        match self {
+            Self::Run { error, .. } => impossible(error),
+            other => matches!(
+                other,
+                Self::Spec(_) | Self::Parameter(_) | Self::Unreadable { .. } | Self::Impossible { .. }
+            ),
+        }
     }
 
     /// What to do about it, if the text does not say.
-    pub fn hint(&self) -> Option<&str> {
-        match self {
+    pub fn hint(&self) -> Option<Cow<'_, str>> {
+        let hint = match self {
+            Self::Parameter(error) => return error.hint().map(Cow::Owned),
+            Self::Run { error, .. } => error.hint(),
             Self::Unreadable { .. } => {
                 Some("paths in a spec are relative to the spec, those in a scenario to the scenario")
             }
-            Self::Impossible { hint, .. } => Some(hint),
+            Self::Impossible { hint, .. } => Some(hint.as_str()),
             Self::Store { error, .. } if error.kind() == io::ErrorKind::StorageFull => {
                 Some("make room, then give the same command again: what is done is kept")
             }
@@ -89,12 +116,23 @@ impl Error {
                 "this is a fault of anabranch: please report it with the scenario; other points go on if this one is left out",
             ),
             Self::Spec(_) | Self::Table(_) => None,
-        }
+        };
+        hint.map(Cow::Borrowed)
     }
 }
 
 impl From<ScenarioError> for Error {
     fn from(error: ScenarioError) -> Self {
         Self::Spec(Box::new(error))
+    }
+}
+
+impl From<Error> for RunError {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Parameter(error) => error.into(),
+            Error::Run { error, .. } => error,
+            other => Self::Failed(other.to_string()),
+        }
     }
 }

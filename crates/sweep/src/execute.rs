@@ -1,5 +1,6 @@
 //! All runs of a sweep that are not done yet, on all cores.
 
+use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::Duration;
@@ -32,14 +33,24 @@ impl Default for Options {
 }
 
 /// What whoever waits may look at and do meanwhile, from any thread.
-#[derive(Debug, Default)]
-pub struct Watch {
+#[derive(Default)]
+pub struct Watch<'w> {
     /// Set it, and the sweep stops soon: runs that are under way are given up, what is done is kept.
     pub cancel: AtomicBool,
     /// Runs that are to be made, as far as is known by now; it grows where one more look shows that a point needs more.
     pub total: AtomicU64,
     /// Runs that have been made.
     pub made: AtomicU64,
+    /// Called after every run that was made, by any thread.
+    pub each: Option<&'w (dyn Fn() + Sync)>,
+}
+
+impl fmt::Debug for Watch<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { cancel, total, made, .. } = self;
+        let mut watch = f.debug_struct("Watch");
+        watch.field("cancel", cancel).field("total", total).field("made", made).finish_non_exhaustive()
+    }
 }
 
 /// What came of it.
@@ -91,7 +102,7 @@ pub fn execute(
     points: &[Point],
     store: &mut Store,
     options: Options,
-    watch: &Watch,
+    watch: &Watch<'_>,
 ) -> Result<Outcome, Error> {
     let pool =
         ThreadPoolBuilder::new().num_threads(options.threads).thread_name(|i| format!("sweep {i}")).build();
@@ -101,26 +112,7 @@ pub fn execute(
     })?;
     let waiting = || pool.broadcast(|_| clock::thread_waited()).into_iter().sum::<Duration>();
     let (waited, began, processor) = (waiting(), Began::now(), clock::process());
-    let work = Work {
-        sweep,
-        shard: options.shard,
-        watch,
-        sink: Mutex::new(Sink { store, waiting: Vec::new(), written: Began::now(), synced: Began::now() }),
-        error: Mutex::new(None),
-        processor: AtomicU64::new(0),
-    };
-    pool.in_place_scope(|scope| {
-        for point in points {
-            work.begin(scope, point, 0);
-        }
-    });
-    let threads = pool.current_num_threads();
-    let written = work.sink().finish();
-    let runs = Duration::from_nanos(work.processor.load(Ordering::Relaxed));
-    if let Some(error) = lock(&work.error).take() {
-        return Err(error);
-    }
-    written?;
+    let runs = pool.install(|| execute_here(sweep, points, store, options.shard, watch))?;
     Ok(Outcome {
         made: watch.made.load(Ordering::Relaxed),
         cancelled: watch.cancel.load(Ordering::Relaxed),
@@ -128,15 +120,47 @@ pub fn execute(
         process: clock::process().saturating_sub(processor),
         wall: began.elapsed(),
         waited: waiting().saturating_sub(waited),
-        threads,
+        threads: pool.current_num_threads(),
     })
+}
+
+/// As [`execute`], on the threads of the pool that this is called in. Returns the processor time of the runs.
+///
+/// # Errors
+/// As [`execute`].
+pub fn execute_here(
+    sweep: &Sweep,
+    points: &[Point],
+    store: &mut Store,
+    shard: Shard,
+    watch: &Watch<'_>,
+) -> Result<Duration, Error> {
+    let work = Work {
+        sweep,
+        shard,
+        watch,
+        sink: Mutex::new(Sink { store, waiting: Vec::new(), written: Began::now(), synced: Began::now() }),
+        error: Mutex::new(None),
+        processor: AtomicU64::new(0),
+    };
+    rayon::in_place_scope(|scope| {
+        for point in points {
+            work.begin(scope, point, 0);
+        }
+    });
+    let written = work.sink().finish();
+    if let Some(error) = lock(&work.error).take() {
+        return Err(error);
+    }
+    written?;
+    Ok(Duration::from_nanos(work.processor.load(Ordering::Relaxed)))
 }
 
 /// What all threads share.
 struct Work<'w> {
     sweep: &'w Sweep,
     shard: Shard,
-    watch: &'w Watch,
+    watch: &'w Watch<'w>,
     sink: Mutex<Sink<'w>>,
     error: Mutex<Option<Error>>,
     /// Nanoseconds of the runs.
@@ -207,6 +231,9 @@ impl<'w> Work<'w> {
             return false;
         }
         self.watch.made.fetch_add(1, Ordering::Relaxed);
+        if let Some(told) = self.watch.each {
+            told();
+        }
         true
     }
 

@@ -1,31 +1,28 @@
-//! Runs as something that can be sent away: with the resolved scenario, the contents of its files, seeds and numbers, a process
-//! that has nothing but this library can make them.
+//! Runs as something that can be sent away: with the resolved scenario and the contents of its files, or an experiment's name and
+//! parameters, and with seeds and numbers, a process that has nothing but this library can make them.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration as Real;
+use std::sync::atomic::AtomicBool;
 
-use anabranch_core::time::{Duration, Instant};
-use anabranch_sim::scenario::record::Metrics;
-use anabranch_sim::scenario::{Plan, Scenario, Source, Undrawable};
-use anabranch_sim::sim::Pause;
+use anabranch_sim::scenario::Source;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 
 use crate::address::{BUILD, Files, Root, RunKey, VERSION};
-use crate::clock::Began;
 use crate::error::Error;
+use crate::experiment::{self, Experiments, Settings};
 use crate::points::{Point, Sweep};
 use crate::row::{Row, Schema};
+use crate::task::{Task, Trial};
 
 /// Some runs of one point.
 #[derive(Clone, Debug)]
 pub struct Job {
     /// The point's number, for reports.
     pub point: usize,
-    scenario: Arc<Scenario>,
-    files: Arc<Files>,
+    task: Task,
     root: Root,
     /// The runs.
     pub runs: Vec<RunKey>,
@@ -38,9 +35,16 @@ struct Letter {
     version: String,
     build: String,
     point: usize,
-    scenario: String,
-    files: std::collections::BTreeMap<String, String>,
+    task: TaskLetter,
     runs: Vec<(u64, u64)>,
+}
+
+/// What makes its runs, as text.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+enum TaskLetter {
+    Scenario { text: String, files: BTreeMap<String, String> },
+    Experiment { name: String, build: String, parameters: BTreeMap<String, String> },
 }
 
 impl Job {
@@ -49,58 +53,48 @@ impl Job {
     /// # Errors
     /// A scenario of a large sweep that could be read before and no longer can.
     pub fn new(sweep: &Sweep, point: &Point, runs: Vec<RunKey>) -> Result<Self, Error> {
-        Ok(Self {
-            point: point.index,
-            scenario: sweep.scenario_of(point)?,
-            files: point.files.clone(),
-            root: point.root,
-            runs,
-        })
+        Ok(Self { point: point.index, task: sweep.task_of(point)?, root: point.root, runs })
     }
 
     /// The job as JSON, for another process.
     pub fn to_json(&self) -> String {
+        let task = match &self.task {
+            Task::Scenario { scenario, files } => TaskLetter::Scenario {
+                text: scenario.to_toml(),
+                files: files.iter().map(|(name, content)| (name.clone(), STANDARD.encode(content))).collect(),
+            },
+            Task::Experiment(trial) => TaskLetter::Experiment {
+                name: trial.experiment.name().to_owned(),
+                build: trial.experiment.build().to_owned(),
+                parameters: trial.point.parameters().into_iter().map(|(k, v)| (k.to_owned(), v)).collect(),
+            },
+        };
         let letter = Letter {
             version: VERSION.to_owned(),
             build: BUILD.to_owned(),
             point: self.point,
-            scenario: self.scenario.to_toml(),
-            files: self
-                .files
-                .iter()
-                .map(|(name, content)| (name.clone(), STANDARD.encode(content)))
-                .collect(),
+            task,
             runs: self.runs.iter().map(|key| (key.seed, key.run)).collect(),
         };
         serde_json::to_string(&letter).expect("a job is plain data with string keys")
     }
 
-    /// A job from JSON.
+    /// A job from JSON. `experiments` are those that this process knows.
     ///
     /// # Errors
     /// [`Error::Foreign`] if it is none, or one of another version, whose results need not be ours.
-    pub fn from_json(text: &str) -> Result<Self, Error> {
-        let foreign = |why: &dyn std::fmt::Display| Error::Foreign(format!("this is no job of ours: {why}"));
+    pub fn from_json(text: &str, experiments: Experiments<'_>) -> Result<Self, Error> {
         let letter: Letter = serde_json::from_str(text).map_err(|e| foreign(&e))?;
         if letter.version != VERSION {
             let message = format!("the job is of version {}, this is {VERSION}", letter.version);
             return Err(Error::Foreign(message));
         }
         if letter.build != BUILD {
-            let message = "the job is of another build of this version: its results need not be ours";
-            return Err(Error::Foreign(message.to_owned()));
+            return Err(other_build());
         }
-        let scenario = Source::new("job", letter.scenario).scenario()?;
-        let mut files = Files::new();
-        for (name, content) in letter.files {
-            files.insert(name, STANDARD.decode(content).map_err(|e| foreign(&e))?.into());
-        }
-        if let Some(name) = scenario.files().find(|name| !files.contains_key(*name)) {
-            return Err(foreign(&format!("it lacks the file `{name}`")));
-        }
-        let root = scenario.root(&files);
+        let task = letter.task.task(experiments)?;
         let runs = letter.runs.into_iter().map(|(seed, run)| RunKey { seed, run }).collect();
-        Ok(Self { point: letter.point, scenario: Arc::new(scenario), files: Arc::new(files), root, runs })
+        Ok(Self { point: letter.point, root: task.root(), task, runs })
     }
 
     /// Makes all its runs, one after another; `None` if `cancel` has become true meanwhile.
@@ -126,59 +120,50 @@ impl Job {
         like: Option<&Arc<Schema>>,
         cancel: &AtomicBool,
     ) -> Result<Option<Row>, Error> {
-        let work = std::panic::AssertUnwindSafe(|| simulate(&self.scenario, key, &self.files, cancel));
+        let RunKey { seed, run } = key;
+        let work = std::panic::AssertUnwindSafe(|| self.task.run(key, cancel));
         let metrics = std::panic::catch_unwind(work).map_err(|panic| {
             let text = panic.downcast_ref::<String>().cloned();
             let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
-            Error::Panicked {
-                point: self.point,
-                seed: key.seed,
-                run: key.run,
-                message: text.unwrap_or_default(),
-            }
+            Error::Panicked { point: self.point, seed, run, message: text.unwrap_or_default() }
         })?;
-        let metrics = metrics.map_err(|error| Error::Impossible {
-            message: format!("run {} with seed {} of point {}: {error}", key.run, key.seed, self.point),
-            hint: error.hint().to_owned(),
-        })?;
-        Ok(metrics.map(|metrics| Row::new(self.root.run(key.seed, key.run), &metrics, like)))
+        let metrics = metrics.map_err(|error| Error::Run { point: self.point, seed, run, error })?;
+        Ok(metrics.map(|metrics| Row::new(self.root.run(seed, run), &metrics, like)))
     }
 }
 
-/// Slices of simulated time after each of which one asks whether to go on, at least.
-const SLICES: u64 = 64;
-/// The first slice; those that take no time are followed by longer ones.
-const FIRST: Duration = Duration::from_millis(1);
-/// Real time that a slice should take, from and to: whoever stops a run does not wait for longer.
-const QUICK: Real = Real::from_millis(5);
-const SLOW: Real = Real::from_millis(50);
-
-/// [`Scenario::run`], which can be stopped.
-fn simulate(
-    scenario: &Scenario,
-    key: RunKey,
-    files: &Files,
-    cancel: &AtomicBool,
-) -> Result<Option<Metrics>, Undrawable> {
-    let Plan { builder, planned } = scenario.plan(key.seed, key.run, files)?;
-    let mut sim = builder.build();
-    let whole = scenario.stop.saturating_since(Instant::ZERO).as_nanos();
-    let longest = Duration::from_nanos((whole / SLICES).max(1));
-    let mut slice = FIRST.min(longest);
-    loop {
-        if cancel.load(Ordering::Relaxed) {
-            return Ok(None);
-        }
-        let (next, began) = ((sim.now() + slice).min(scenario.stop), Began::now());
-        if sim.run_until(next) != Pause::Reached || next == scenario.stop {
-            return Ok(Some(scenario.metrics(&planned, &sim)));
-        }
-        // Where slices end does not show in what a run says.
-        let took = began.elapsed();
-        if took < QUICK {
-            slice = Duration::from_nanos(slice.as_nanos() * 2).min(longest);
-        } else if took > SLOW {
-            slice = Duration::from_nanos((slice.as_nanos() / 2).max(1));
+impl TaskLetter {
+    fn task(self, experiments: Experiments<'_>) -> Result<Task, Error> {
+        match self {
+            Self::Scenario { text, files: encoded } => {
+                let scenario = Source::new("job", text).scenario()?;
+                let mut files = Files::new();
+                for (name, content) in encoded {
+                    files.insert(name, STANDARD.decode(content).map_err(|e| foreign(&e))?.into());
+                }
+                if let Some(name) = scenario.files().find(|name| !files.contains_key(*name)) {
+                    return Err(foreign(&format!("it lacks the file `{name}`")));
+                }
+                Ok(Task::Scenario { scenario: Arc::new(scenario), files: Arc::new(files) })
+            }
+            Self::Experiment { name, build, parameters } => {
+                let experiment = experiment::find(experiments, &name).map_err(|e| foreign(&e))?;
+                if build != experiment.build() {
+                    return Err(other_build());
+                }
+                let parameters = parameters.into_iter().map(|(name, text)| (name, text.into())).collect();
+                let settings = Settings::of(experiment, &parameters).map_err(|e| foreign(&e))?;
+                let point = experiment.point(&settings).map_err(|e| foreign(&e))?;
+                Ok(Task::Experiment(Arc::new(Trial::new(experiment, point))))
+            }
         }
     }
+}
+
+fn foreign(why: &dyn std::fmt::Display) -> Error {
+    Error::Foreign(format!("this is no job of ours: {why}"))
+}
+
+fn other_build() -> Error {
+    Error::Foreign("the job is of another build of this version: its results need not be ours".to_owned())
 }

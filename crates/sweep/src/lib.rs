@@ -1,4 +1,4 @@
-//! Many runs of a scenario: which ones, what is done already, all cores, and tables of what they said. This crate never decides
+//! Many runs of a scenario or of an experiment: which ones, what is done already, all cores, and tables of what they said. This crate never decides
 //! anything about a network or a protocol, and what a row says never depends on how many threads, processes or machines
 //! made it, in which order, or how often they were killed.
 //!
@@ -18,7 +18,7 @@
 //!     [grid]
 //!     "link.cable.loss" = [0.0, 0.02]
 //! "#;
-//! let sweep = Sweep::new(Spec::parse("losses.toml", spec, place)?)?;
+//! let sweep = Sweep::new(Spec::parse("losses.toml", spec, place, &[])?)?;
 //! let mut store = Store::open(place.join("losses"))?;
 //! let points = sweep.all_points()?;
 //! execute(&sweep, &points, &mut store, Options::default(), &Watch::default())?;
@@ -31,9 +31,10 @@
 //! each complete in itself; a worker makes it with [`Job::from_json`] and [`Job::run`] and sends its rows ([`row::to_bytes`]) back
 //! to [`Store::append`]. A job that was lost is due again, and one that was made twice makes the same rows.
 //!
-//! Code map: [`spec`] is what is asked for, [`points`] what it makes of the scenario; [`address`] names a run by what it depends on;
+//! Code map: [`spec`] is what is asked for, [`points`] what it makes of the scenario or the [`experiment`]; [`address`] names a run by what it depends on;
 //! [`row`] is what a run says and [`store`] keeps it; [`plan`] says what is due, and [`enough`] when a point has enough runs; [`job`]
-//! is runs that can be sent away, [`execute`](mod@execute) makes them on all cores; [`table`] knows Arrow, Parquet and CSV, which nobody else does.
+//! is runs that can be sent away, [`execute`](mod@execute) makes them on all cores; `table` knows Arrow, Parquet and CSV, which nobody else does.
+//! It is there with the feature `tables`, which is on by default.
 
 #![forbid(unsafe_code)]
 
@@ -42,21 +43,25 @@ mod clock;
 pub mod enough;
 pub mod error;
 pub mod execute;
+pub mod experiment;
 pub mod job;
 pub mod plan;
 pub mod points;
 pub mod row;
 pub mod spec;
 pub mod store;
+#[cfg(feature = "tables")]
 pub mod table;
+mod task;
 
 pub use address::{Address, VERSION};
 pub use error::Error;
-pub use execute::{Options, Outcome, Watch, execute};
+pub use execute::{Options, Outcome, Watch, execute, execute_here};
 pub use job::Job;
 pub use plan::Shard;
 pub use points::{Point, Sweep};
 pub use row::Row;
 pub use spec::Spec;
 pub use store::Store;
+#[cfg(feature = "tables")]
 pub use table::Table;

@@ -1,22 +1,29 @@
-//! The points of a sweep: every combination of the grid with every combination of samples, and what each makes of the scenario.
+//! The points of a sweep: every combination of the grid with every combination of samples, and what each makes of the scenario or of
+//! the experiment.
 
+#[cfg(feature = "tables")]
+use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use anabranch_sim::scenario::{Place, Scenario, ScenarioError, Tree};
+use anabranch_sim::scenario::{Place, Scenario, ScenarioError, Source, Tree};
 use bytes::Bytes;
 use rayon::prelude::*;
 use serde_json::Value;
 
 use crate::address::{Files, Root};
 use crate::error::Error;
-use crate::spec::{Runs, Spec};
+#[cfg(feature = "tables")]
+use crate::experiment::json_value;
+use crate::experiment::{ParameterError, Settings};
+use crate::spec::{Runs, Spec, Subject};
+use crate::task::{Task, Trial};
 
 /// Points of a sweep, and runs of all points, at most: results of all of them are held at once when tables are written.
 pub const MOST_RUNS: u64 = 1_000_000;
 
-/// Scenarios that are held from when they were checked until they run; those of further points are made again.
+/// Scenarios and points of experiments that are held from when they were checked until they run; those of further points are made again.
 const HELD: usize = 20_000;
 /// Points that are made before one asks whether any was wrong.
 const PORTION: usize = 1_024;
@@ -45,10 +52,8 @@ struct Factor {
 pub struct Point {
     /// Its number, from 0.
     pub index: usize,
-    /// The scenario with the point's parameters; `None` where it is made again when it is needed.
-    pub(crate) scenario: Option<Arc<Scenario>>,
-    /// The contents that it carries.
-    pub(crate) files: Arc<Files>,
+    /// What makes its runs; `None` where it is made again when it is needed.
+    task: Option<Task>,
     /// What `gateways = "best"` stands for, by the names of the transfers that say so.
     pub chosen: BTreeMap<String, u32>,
     /// SHA-256 of the resolved scenario, in hexadecimal.
@@ -65,16 +70,33 @@ impl Sweep {
     /// [`Sweep::all_points`].
     pub fn new(spec: Spec) -> Result<Self, Error> {
         let mut factors = Vec::new();
-        let mut grid = spec.scenario.own_axes()?;
-        grid.extend(spec.grid.clone());
-        // The last one by name is the fastest, as in the scenario's own sweeps.
+        let grid = match &spec.subject {
+            Subject::Experiment(_) => spec.grid.clone(),
+            Subject::Scenario { source, .. } => {
+                let mut axes = source.own_axes()?;
+                axes.extend(spec.grid.iter().cloned());
+                // The last one by name is the fastest, as in the scenario's own sweeps.
+                axes.into_iter().collect()
+            }
+        };
+        if let Some(first) = spec.listed.first() {
+            let column = |path: &String| {
+                let values = spec.listed.iter().map(|point| point.get(path).cloned().unwrap_or_default());
+                (path.clone(), values.collect())
+            };
+            factors.push(Factor { count: spec.listed.len(), axes: first.keys().map(column).collect() });
+        }
         for (path, values) in grid {
             factors.push(Factor { count: values.len(), axes: [(path, values)].into() });
         }
         for (which, samples) in (0..).zip(&spec.samples) {
             factors.push(Factor { count: samples.count as usize, axes: samples.values(spec.seed, which) });
         }
-        let seeds = if spec.seeds.is_empty() { vec![spec.scenario.seed()?] } else { spec.seeds.clone() };
+        let seeds = match &spec.subject {
+            _ if !spec.seeds.is_empty() => spec.seeds.clone(),
+            Subject::Scenario { source, .. } => vec![source.seed()?],
+            Subject::Experiment(_) => vec![1],
+        };
         let points = factors.iter().map(|factor| factor.count as u128).fold(1, u128::saturating_mul);
         let runs = match &spec.runs {
             Runs::Fixed(runs) => *runs,
@@ -90,11 +112,14 @@ impl Sweep {
                 hint: "make several sweeps of it, or sample instead of a grid".to_owned(),
             });
         }
-        let fixed = spec.fixed.keys().map(String::as_str).collect();
-        let varied = factors.iter().flat_map(|factor| factor.axes.keys().map(String::as_str));
-        let varied = varied.filter(|path| !spec.fixed.contains_key(*path)).collect();
-        let order = [spec.scenario.in_order(fixed)?, spec.scenario.in_order(varied)?].concat();
-        let order = order.into_iter().map(str::to_owned).collect();
+        let mut order = Vec::new();
+        if let Subject::Scenario { source, .. } = &spec.subject {
+            let fixed = spec.fixed.keys().map(String::as_str).collect();
+            let varied = factors.iter().flat_map(|factor| factor.axes.keys().map(String::as_str));
+            let varied = varied.filter(|path| !spec.fixed.contains_key(*path)).collect();
+            let paths = [source.in_order(fixed)?, source.in_order(varied)?].concat();
+            order.extend(paths.into_iter().map(str::to_owned));
+        }
         Ok(Self { spec, factors, points: points as usize, seeds, order, files: Mutex::default() })
     }
 
@@ -145,17 +170,62 @@ impl Sweep {
         parameters
     }
 
-    /// Makes a point of the scenario's parsed text.
-    fn point(&self, index: usize, parsed: &Tree<'_>) -> Result<Point, Error> {
-        let parameters = self.parameters(index);
-        let folder = self.spec.folder.clone();
-        let length = move |name: &str| Some(std::fs::metadata(folder.join(name)).ok()?.len());
-        let mut source = self.spec.scenario.clone().with_lengths(length);
-        for path in &self.order {
-            source = source.set(assignment(path, &parameters[path]));
+    /// A value as tables show it. Those of an experiment may be numbers that were given as text, as on a command line.
+    #[cfg(feature = "tables")]
+    pub(crate) fn shown<'v>(&self, value: &'v Value) -> Cow<'v, Value> {
+        match (&self.spec.subject, value) {
+            (Subject::Experiment(_), Value::String(text)) => Cow::Owned(json_value(text)),
+            _ => Cow::Borrowed(value),
         }
-        let scenario =
-            source.scenario_from(parsed.clone()).map_err(|error| self.placed(error, &parameters))?;
+    }
+
+    /// The settings of each point of an experiment, not understood yet; none of a scenario.
+    ///
+    /// # Errors
+    /// A parameter that the experiment does not have.
+    pub fn settings(&self) -> Result<Vec<Settings>, ParameterError> {
+        let Some(experiment) = self.spec.experiment() else { return Ok(Vec::new()) };
+        (0..self.points).map(|index| Settings::of(experiment, &self.parameters(index))).collect()
+    }
+
+    /// Makes a point. `parsed` is the text of a scenario.
+    fn point(&self, index: usize, parsed: Option<&Tree<'_>>) -> Result<Point, Error> {
+        let parameters = self.parameters(index);
+        let task = match (&self.spec.subject, parsed) {
+            (Subject::Scenario { source, folder }, Some(parsed)) => {
+                self.simulation(source, folder, parsed, &parameters)?
+            }
+            (Subject::Experiment(experiment), _) => {
+                let point = Settings::of(*experiment, &parameters).and_then(|all| experiment.point(&all));
+                let point = point.map_err(|error| self.refused(error, &parameters))?;
+                Task::Experiment(Arc::new(Trial::new(*experiment, point)))
+            }
+            (Subject::Scenario { .. }, None) => unreachable!("the text of a scenario is parsed first"),
+        };
+        let scenario = task.scenario();
+        let chosen = scenario.advised().iter();
+        let chosen =
+            chosen.map(|(transfer, best)| (scenario.transfers[*transfer].name.clone(), best.gateways as u32));
+        let (chosen, hash, root) = (chosen.collect(), scenario.hash(), task.root());
+        Ok(Point { index, task: Some(task), chosen, hash, root })
+    }
+
+    /// The scenario at a point.
+    fn simulation(
+        &self,
+        source: &Source,
+        folder: &Path,
+        parsed: &Tree<'_>,
+        parameters: &BTreeMap<String, Value>,
+    ) -> Result<Task, Error> {
+        let place = folder.to_owned();
+        let length = move |name: &str| Some(std::fs::metadata(place.join(name)).ok()?.len());
+        let mut set = source.clone().with_lengths(length);
+        for path in &self.order {
+            set = set.set(assignment(path, &parameters[path]));
+        }
+        let scenario = set.scenario_from(parsed.clone());
+        let scenario = scenario.map_err(|error| self.placed(source, error, parameters))?;
         let tun = scenario.nodes.iter().find(|node| node.tun.is_some());
         if let Some(node) = tun {
             return Err(Error::Impossible {
@@ -163,31 +233,34 @@ impl Sweep {
                 hint: "a sweep simulates; `anabranch emulate` runs such a network".to_owned(),
             });
         }
-        let files = self.files_of(&scenario)?;
-        let (hash, root) = (scenario.hash(), scenario.root(&files));
-        let chosen = scenario.advised().iter();
-        let chosen =
-            chosen.map(|(transfer, best)| (scenario.transfers[*transfer].name.clone(), best.gateways as u32));
-        let chosen = chosen.collect();
-        Ok(Point { index, scenario: Some(Arc::new(scenario)), files: Arc::new(files), chosen, hash, root })
+        let files = Arc::new(self.files_of(&scenario, folder)?);
+        Ok(Task::Scenario { scenario: Arc::new(scenario), files })
+    }
+
+    /// The text of the scenario, if it is one.
+    fn parsed(&self) -> Result<Option<Tree<'_>>, Error> {
+        match &self.spec.subject {
+            Subject::Scenario { source, .. } => Ok(Some(source.parsed()?)),
+            Subject::Experiment(_) => Ok(None),
+        }
     }
 
     /// Makes all points, on all threads of the pool that this is called in.
     ///
     /// # Errors
-    /// What is wrong with the scenario at the first such point, with the place in the spec if a parameter is to blame; a file that
-    /// cannot be read.
+    /// What is wrong with the scenario or the experiment's parameters at the first such point, with the place in the spec if a
+    /// parameter is to blame; a file that cannot be read.
     pub fn all_points(&self) -> Result<Vec<Point>, Error> {
         let mut points = Vec::with_capacity(self.points);
-        let parsed = self.spec.scenario.parsed()?;
+        let parsed = self.parsed()?;
         // In portions, so that a value that is wrong everywhere is not found wrong a million times.
         for first in (0..self.points).step_by(PORTION) {
             let portion = first..(first + PORTION).min(self.points);
-            let made: Vec<_> = portion.into_par_iter().map(|index| self.point(index, &parsed)).collect();
-            for point in made {
+            let made = portion.into_par_iter().map(|index| self.point(index, parsed.as_ref()));
+            for point in made.collect::<Vec<_>>() {
                 let mut point = point?;
                 if point.index >= HELD {
-                    point.scenario = None;
+                    point.task = None;
                 }
                 points.push(point);
             }
@@ -195,20 +268,31 @@ impl Sweep {
         Ok(points)
     }
 
-    /// A point's scenario.
-    pub(crate) fn scenario_of(&self, point: &Point) -> Result<Arc<Scenario>, Error> {
-        if let Some(scenario) = &point.scenario {
-            return Ok(scenario.clone());
+    /// What makes the runs of a point.
+    pub(crate) fn task_of(&self, point: &Point) -> Result<Task, Error> {
+        if let Some(task) = &point.task {
+            return Ok(task.clone());
         }
-        let again = self.point(point.index, &self.spec.scenario.parsed()?)?;
-        Ok(again.scenario.expect("a point has its scenario when it has just been made"))
+        let again = self.point(point.index, self.parsed()?.as_ref())?;
+        Ok(again.task.expect("a point has its task when it has just been made"))
+    }
+
+    /// Every parameter of an experiment at a point, resolved, as it can be given again; none of a scenario.
+    ///
+    /// # Errors
+    /// As [`crate::Job::new`].
+    pub fn resolved(&self, point: &Point) -> Result<Vec<(&'static str, String)>, Error> {
+        Ok(match self.task_of(point)? {
+            Task::Experiment(trial) => trial.point.parameters(),
+            Task::Scenario { .. } => Vec::new(),
+        })
     }
 
     /// The contents that a scenario carries. Each file is read once.
-    fn files_of(&self, scenario: &Scenario) -> Result<Files, Error> {
+    fn files_of(&self, scenario: &Scenario, folder: &Path) -> Result<Files, Error> {
         let mut known = self.files.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let content = |name: &str| {
-            let path = self.spec.folder.join(name);
+            let path = folder.join(name);
             let content = match known.get(&path) {
                 Some(content) => content.clone(),
                 None => Bytes::from(std::fs::read(&path).map_err(|e| Error::unreadable(&path, e))?),
@@ -220,7 +304,7 @@ impl Sweep {
     }
 
     /// An error of a scenario at a point: where the parameter was written if that is known, and which point it is.
-    fn placed(&self, error: ScenarioError, parameters: &BTreeMap<String, Value>) -> Error {
+    fn placed(&self, source: &Source, error: ScenarioError, parameters: &BTreeMap<String, Value>) -> Error {
         let ScenarioError { mut place, mut message, hint } = error;
         if let Place::Override(text) = &place
             && let Some((path, value)) = text.split_once('=')
@@ -231,16 +315,35 @@ impl Sweep {
             }
         } else {
             // The scenario alone may be at fault; then the point has nothing to do with it.
-            let alone = self.spec.scenario.scenario().is_err();
-            let varied: Vec<String> = self
-                .varied()
-                .filter_map(|path| Some(format!("`{path}` = {}", parameters.get(path)?)))
-                .collect();
-            if !alone && !varied.is_empty() {
-                message = format!("{message}, at the point {}", varied.join(", "));
+            if source.scenario().is_ok() {
+                message += &self.at(parameters);
             }
         }
         ScenarioError { place, message, hint }.into()
+    }
+
+    /// An error of an experiment at a point: where the parameter was written if a file says it.
+    fn refused(&self, error: ParameterError, parameters: &BTreeMap<String, Value>) -> Error {
+        let Some(file) = self.spec.file() else { return error.into() };
+        let (mut place, mut message) = (Place::Whole { name: file.to_owned() }, error.reason());
+        match error.key().and_then(|key| Some((key, self.spec.place(key)?))) {
+            Some((key, said)) => {
+                place = said.clone();
+                if matches!(error, ParameterError::BadValue { .. }) {
+                    message += &format!(" (`{key}` = {})", parameters[key]);
+                }
+            }
+            // Several parameters together, each of which may be.
+            None => message += &self.at(parameters),
+        }
+        ScenarioError { place, message, hint: error.hint() }.into()
+    }
+
+    /// Which point it is, for an error.
+    fn at(&self, parameters: &BTreeMap<String, Value>) -> String {
+        let value = |path: &str| Some(format!("`{path}` = {}", parameters.get(path)?));
+        let varied: Vec<String> = self.varied().filter_map(value).collect();
+        if varied.is_empty() { String::new() } else { format!(", at the point {}", varied.join(", ")) }
     }
 }
 

@@ -98,8 +98,12 @@ impl<'t> Table<'t> {
         if let Some(twice) = names.windows(2).find(|pair| pair[0] == pair[1]) {
             return Err(Error::Table(format!("a parameter and a metric are both called `{}`", twice[0])));
         }
-        let metadata = [("sweep", sweep.spec().name.as_str()), ("build", BUILD)];
-        let metadata = HashMap::from(metadata.map(|(key, value)| (key.to_owned(), value.to_owned())));
+        let mut metadata = vec![("sweep", sweep.spec().name.as_str()), ("build", BUILD)];
+        if let Some(experiment) = sweep.spec().experiment() {
+            metadata.extend([("experiment", experiment.name()), ("experiment_build", experiment.build())]);
+        }
+        let metadata = metadata.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned()));
+        let metadata: HashMap<_, _> = metadata.collect();
         let schema = Arc::new(Schema::new_with_metadata(fields, metadata));
         let metrics = metrics.into_keys().map(str::to_owned).collect();
         Ok(Self { store, sweep, points, parameters, chosen, metrics, schema, rows, missing, unmet })
@@ -188,7 +192,8 @@ impl<'t> Table<'t> {
             }
             let values = &known.as_ref().expect("it was set above").1;
             for (builder, parameter) in builders.iter_mut().zip(&self.parameters) {
-                builder.push(values.get(&parameter.name));
+                let value = values.get(&parameter.name).map(|value| self.sweep.shown(value));
+                builder.push(value.as_deref());
             }
         }
         columns.extend(builders.into_iter().map(column::Builder::finish));

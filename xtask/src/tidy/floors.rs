@@ -23,8 +23,8 @@ const FLOORS: &[Floor] = &[
     Floor { name: "sim", may_know: &["wire", "core", "units", "model"] },
     Floor { name: "net", may_know: &["wire", "core", "secure"] },
     Floor { name: "emu", may_know: &["wire", "core", "sim"] },
-    Floor { name: "lab", may_know: &["wire", "core", "model", "stats", "sim"] },
     Floor { name: "sweep", may_know: &["core", "stats", "sim"] },
+    Floor { name: "lab", may_know: &["wire", "core", "model", "stats", "sim", "sweep"] },
     Floor { name: "deploy", may_know: &["wire", "core", "units", "secure", "net"] },
     Floor {
         name: "cli",

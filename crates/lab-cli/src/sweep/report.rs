@@ -65,11 +65,20 @@ pub(super) fn unfinished(folder: &Path, done: usize, missing: u64, json: bool) -
     ))
 }
 
-/// The metrics to show, which must be there: those that were named, that whose mean was to be known, or the transfers' latencies.
+/// The metrics to show, which must be there: those that were named, that whose mean was to be known, the first of an experiment, or the
+/// transfers' latencies.
 pub(super) fn metrics(sweep: &Sweep, table: &Table<'_>, named: &[String]) -> Result<Vec<String>, Error> {
     let chosen: Vec<String> = match (&sweep.spec().runs, named) {
         (Runs::Enough(enough), []) => vec![enough.metric.clone()],
         (Runs::Fixed(_), []) => {
+            if let Some(experiment) = sweep.spec().experiment() {
+                return Ok(experiment
+                    .metrics()
+                    .iter()
+                    .take(METRICS)
+                    .map(|metric| metric.name.to_owned())
+                    .collect());
+            }
             let latency = |name: &&String| name.starts_with("transfer.") && name.ends_with(".latency_s");
             return Ok(table.metrics().iter().filter(latency).take(METRICS).cloned().collect());
         }

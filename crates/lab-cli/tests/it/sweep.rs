@@ -277,6 +277,95 @@ fn whoever_is_killed_at_any_moment_loses_nothing_and_doubles_nothing() {
     println!("tables of {runs} runs are those of an undisturbed sweep, octet by octet");
 }
 
+/// A spec that names an experiment is a sweep like any other, and shares its rows with `lab run`.
+#[test]
+fn an_experiment_is_swept_sharded_and_resumed() {
+    let place = Place::new("");
+    let spec = "experiment = \"dtc\"\nseeds = [1, 2]\nruns = 3\n[set]\nsegments = 20\n[grid]\nhops = [2, 3]\nloss = [0, \"5 %\"]\n";
+    fs::write(place.out("spec.toml"), spec).expect("a file");
+    let text = place.run("one", &[]);
+    assert!(text.contains("data_transmissions") && text.contains("spec: 4 points, 24 runs"), "{text}");
+    for shard in ["2/3", "1/3", "3/3"] {
+        place.run("many", &["--shard", shard]);
+    }
+    assert_eq!(place.tables("many"), place.tables("one"));
+    let csv = String::from_utf8(place.tables("one")[0].clone()).expect("text");
+    let head = csv.lines().next().expect("a header");
+    assert!(head.starts_with("point,hops,loss,segments,seed,run,scenario_hash,version,"), "{head}");
+    assert!(head.contains(",throughput_bit_per_s [bit/s],transmissions_by_node.0,"), "{head}");
+    let json =
+        place.run("one", &["--json", "--metric", "completion_s", "--metric", "transmissions_by_node.1"]);
+    let points: Vec<Value> =
+        json.lines().map(|line| serde_json::from_str(line).expect("an object")).collect();
+    assert_eq!(
+        (&points[0]["params"]["loss"], &points[0]["metrics"]["completion_s"]["unit"]),
+        (&0.into(), &"s".into())
+    );
+    assert_eq!(
+        points[0]["metrics"]["transmissions_by_node.1"]["mean"],
+        Value::Null,
+        "two hops have one node between"
+    );
+    assert!(points[2]["metrics"]["transmissions_by_node.1"]["mean"].is_number());
+
+    let out = place.out("one");
+    let run = ["lab", "run", "dtc", "--set", "hops=2,3", "--set", "loss=0,5%", "--set", "segments=20"];
+    let mut command = Command::new(assert_cmd::cargo::cargo_bin!("anabranch-lab"));
+    command.args(run).args(["--seed", "2", "--runs", "4", "--out"]).arg(&out);
+    let said = command.assert().success().get_output().stderr.clone();
+    let said = String::from_utf8(said).expect("text");
+    assert!(said.contains("4 runs in "), "one more run of each point: {said}");
+}
+
+/// What `lab run` prints does not depend on whether rows are kept.
+#[test]
+fn lab_run_keeps_rows_and_goes_on() {
+    let place = Place::new("");
+    let program = |arguments: &[&str]| {
+        let mut command = Command::new(assert_cmd::cargo::cargo_bin!("anabranch-lab"));
+        command
+            .current_dir(place.folder.path())
+            .args(["lab", "run", "dtc", "--set", "segments=30"])
+            .args(arguments);
+        command
+    };
+    let printed = |arguments: &[&str]| program(arguments).assert().success().get_output().stdout.clone();
+    for form in [&["--set", "hops=2,3", "--runs", "3"][..], &["--set", "hops=2,3", "--runs", "3", "--json"]] {
+        let kept = [form, &["--out", "rows"]].concat();
+        let plain = printed(form);
+        assert_eq!(printed(&kept), plain);
+        let again = program(&kept).assert().success().get_output().clone();
+        assert!(again.stdout == plain && again.stderr.is_empty(), "nothing is left to run");
+    }
+    let tables = place.tables("rows");
+    assert_eq!(tables[0].iter().filter(|octet| **octet == b'\n').count(), 1 + 2 * 3);
+    assert!(String::from_utf8_lossy(&tables[0]).starts_with("point,hops,segments,seed,"));
+
+    // Killed and interrupted on the way, it ends with the same tables.
+    let long = ["--set", "loss=0.05,0.1", "--set", "hops=6", "--runs", "400", "--quiet", "--out"];
+    let whole = [&long[..], &["whole"]].concat();
+    program(&whole).assert().success();
+    let parts = [&long[..], &["parts"]].concat();
+    for signal in ["-KILL", "-INT"] {
+        let before = logged(&place.out("parts"));
+        let mut child =
+            program(&parts).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program");
+        wait(&mut child, &place.out("parts"), before + 5_000);
+        assert!(
+            Command::new("kill").args([signal, &child.id().to_string()]).status().expect("kill").success()
+        );
+        let output = child.wait_with_output().expect("it ends");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.stdout.is_empty(), "{signal}");
+        if signal == "-INT" {
+            assert_eq!(output.status.code(), Some(130), "{said}");
+            assert!(said.starts_with("interrupted: ") && said.contains("goes on from there"), "{said}");
+        }
+    }
+    program(&parts).assert().success();
+    assert!(place.tables("parts") == place.tables("whole"));
+}
+
 /// Progress and errors that nobody reads end nothing, and the exit code is that of the outcome.
 #[test]
 fn what_nobody_reads_leaves_the_exit_code() {

@@ -1,8 +1,8 @@
 //! Section V: Tables I to IV, measured.
 
+use super::Dtc;
 use super::config::Mode;
-use super::{Dtc, DtcPoint};
-use crate::experiment::{self, Outcome, Point, RunError, Settings};
+use crate::experiment::{self, Outcome, RunError, Settings};
 use crate::plot::csv;
 use crate::reproduction;
 use crate::stats::{self, Summary};
@@ -41,7 +41,7 @@ pub struct Tables {
 const SHORT: usize = 20;
 
 fn outcome(settings: &Settings, work: &Work<'_>) -> Result<Outcome, RunError> {
-    experiment::run_watched(&Dtc, &DtcPoint::new(settings)?, work)
+    experiment::run(&Dtc, settings, work)
 }
 
 /// A metric of each run; no number where the run has not ended.
@@ -61,10 +61,8 @@ impl Tables {
             .flat_map(|&(mode, _)| HOPS.iter().map(move |&hops| (mode, hops)))
             .flat_map(|(mode, hops)| LOSSES.iter().map(move |&(loss, _)| (mode, hops, loss)))
             .collect();
-        let point =
-            |&(mode, hops, loss): &_| Ok(Box::new(DtcPoint::new(&cell(mode, hops, loss))?) as Box<dyn Point>);
-        let points = cells.iter().map(point).collect::<Result<Vec<_>, RunError>>()?;
-        let outcomes = experiment::run_all_watched(&Dtc, &points, work)?;
+        let points: Vec<Settings> = cells.iter().map(|&(mode, hops, loss)| cell(mode, hops, loss)).collect();
+        let outcomes = experiment::run_all(&Dtc, &points, work)?;
         let full = cells.into_iter().zip(outcomes);
         let full = full.map(|((mode, hops, loss), outcome)| (mode, hops, loss, outcome));
         let mut short = Vec::new();
@@ -87,10 +85,9 @@ impl Tables {
         })
     }
 
-    /// Runs that [`Tables::run`] makes: the cells without loss once, since nothing is random in them.
+    /// Runs that [`Tables::run`] makes.
     pub fn planned(runs: usize) -> usize {
-        let columns = LOSSES.len() - 1;
-        MODES.len() * HOPS.len() * (columns * runs + 1) + 2 * HOPS.len() * SHORT * runs + 2 * runs
+        runs * (MODES.len() * HOPS.len() * LOSSES.len() + 2 * HOPS.len() * SHORT + 2)
     }
 
     /// The outcome of a cell.

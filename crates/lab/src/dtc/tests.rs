@@ -2,15 +2,15 @@
 
 use super::tables::{HOPS, LOSSES, cell};
 use super::*;
-use crate::experiment::{Outcome, grid, run_all};
+use crate::experiment::{Outcome, grid, outcomes};
 use crate::targets;
+use crate::work::Work;
 
 /// One seed for all, so that a failure can be had again.
 const SEED: u64 = 1;
 
 fn outcome(settings: Settings, runs: usize) -> Outcome {
-    let point = DtcPoint::new(&settings).expect("good settings");
-    crate::experiment::run(&Dtc, &point, runs, SEED).expect("runs")
+    crate::experiment::run(&Dtc, &settings, &Work::new(runs, SEED)).expect("runs")
 }
 
 fn printed(row: &str, hops: usize, column: &str) -> f64 {
@@ -131,8 +131,7 @@ fn our_nodes_come_within_5_percent_of_the_omniscient_bound() {
 #[test]
 fn transmissions_add_up() {
     for mode in ["tcp", "dtc-paper", "dtc"] {
-        let points = grid(&Dtc, &[format!("mode={mode}")]).expect("good settings");
-        let found = &run_all(&Dtc, &points, 3, SEED).expect("runs")[0];
+        let found = &outcomes(&Dtc, &[format!("mode={mode}")], 3, SEED)[0];
         let mean = |metric| found.mean(metric).expect("it ends");
         let nodes: f64 = found.array("transmissions_by_node").means().iter().sum();
         let sender = mean("data_transmissions") - nodes;
@@ -205,7 +204,7 @@ fn every_parameter_changes_something_or_is_refused() {
     let texts: Vec<String> =
         points[0].parameters().iter().map(|(name, text)| format!("{name}={text}")).collect();
     assert_eq!(grid(&Dtc, &texts).expect("the same settings")[0].parameters(), points[0].parameters());
-    let found = &run_all(&Dtc, &points, 2, SEED).expect("runs")[0];
+    let found = &outcomes(&Dtc, &given, 2, SEED)[0];
     assert!(found.mean("completion_s").is_some());
     let refused = [
         "hops=1",

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use rayon::prelude::*;
+use anabranch_sweep::address::Address;
+use anabranch_sweep::experiment::{element, json_value};
+use anabranch_sweep::{Error, Point, Store, Sweep};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{Chance, Experiment, Measured, Metric, Point, RunError, json_value};
-use crate::stats::{MetricRecord, StatsError, Summary};
-use crate::work::Work;
+use super::Metric;
+use crate::stats::{MetricRecord, Summary};
 
 /// What came out of a point.
 #[derive(Clone, PartialEq, Debug)]
@@ -39,6 +40,16 @@ pub struct ArraySummary {
 }
 
 impl ArraySummary {
+    fn of(metric: Metric, runs: &[Option<Vec<f64>>]) -> Self {
+        let known: Vec<&[f64]> = runs.iter().flatten().map(Vec::as_slice).collect();
+        let len = known.iter().map(|array| array.len()).min().unwrap_or(0);
+        let element = |i: usize| {
+            let values: Vec<f64> = known.iter().map(|array| array[i]).collect();
+            Summary::of(&values).expect("a row has finite numbers, and a run has the array")
+        };
+        Self { metric, elements: (0..len).map(element).collect(), missing: runs.len() - known.len() }
+    }
+
     /// The elements' means.
     pub fn means(&self) -> Vec<f64> {
         self.elements.iter().map(|s| s.mean).collect()
@@ -61,6 +72,11 @@ pub struct MetricSummary {
 }
 
 impl MetricSummary {
+    fn of(metric: Metric, values: Vec<Option<f64>>) -> Self {
+        let known: Vec<f64> = values.iter().copied().flatten().collect();
+        Self { metric, values, summary: Summary::of(&known).ok() }
+    }
+
     /// Runs without a value: transfers that did not end.
     pub fn missing(&self) -> usize {
         self.values.iter().filter(|v| v.is_none()).count()
@@ -72,6 +88,37 @@ impl MetricSummary {
 }
 
 impl Outcome {
+    /// What the rows of a point say, which a store has. The sweep is one of an experiment with one seed.
+    ///
+    /// # Errors
+    ///
+    /// A point of a large sweep that could be understood before and no longer can.
+    ///
+    /// # Panics
+    ///
+    /// If the sweep is one of a scenario.
+    pub fn of(sweep: &Sweep, point: &Point, store: &Store) -> Result<Self, Error> {
+        let experiment = sweep.spec().experiment().expect("a sweep of an experiment");
+        let each = sweep.standing(point, store).runs;
+        let runs: Vec<Address> = sweep.addresses(point, each).map(|(_, address)| address).collect();
+        let metric = |metric: &Metric| {
+            let values = runs.iter().map(|run| store.figure(run, metric.name)).collect();
+            MetricSummary::of(*metric, values)
+        };
+        let array = |array: &Metric| {
+            let values: Vec<_> = runs.iter().map(|run| elements(array, run, store)).collect();
+            ArraySummary::of(*array, &values)
+        };
+        Ok(Self {
+            experiment: experiment.name(),
+            parameters: sweep.resolved(point)?,
+            runs: runs.len(),
+            seed: sweep.seeds()[0],
+            metrics: experiment.metrics().iter().map(metric).collect(),
+            arrays: experiment.arrays().iter().map(array).collect(),
+        })
+    }
+
     /// A metric by its name.
     ///
     /// # Panics
@@ -128,107 +175,9 @@ pub struct Record {
     metrics: BTreeMap<&'static str, MetricRecord<'static>>,
 }
 
-/// Runs one point `runs` times (at least once), on all threads.
-///
-/// # Errors
-///
-/// The first run (by number) that could not be made.
-pub fn run(
-    experiment: &dyn Experiment,
-    point: &dyn Point,
-    runs: usize,
-    seed: u64,
-) -> Result<Outcome, RunError> {
-    run_watched(experiment, point, &Work::new(runs, seed))
-}
-
-/// The same, with somebody who is told of every run that is made.
-///
-/// # Errors
-///
-/// As [`run`].
-pub fn run_watched(
-    experiment: &dyn Experiment,
-    point: &dyn Point,
-    work: &Work<'_>,
-) -> Result<Outcome, RunError> {
-    let Work { runs, seed, .. } = *work;
-    let made = made(point, runs);
-    let results: Result<Vec<Measured>, RunError> = (0..made)
-        .into_par_iter()
-        .map(|run| point.measure(seed, run as u64).inspect(|_| work.ran()))
-        .collect();
-    let results = results?;
-    let metrics = experiment.metrics().iter().enumerate().map(|(i, metric)| {
-        let one = |run: usize| results[run.min(made - 1)].values.get(i).copied().flatten();
-        summed(*metric, (0..runs).map(one).collect())
-    });
-    let arrays = experiment.arrays().iter().enumerate().map(|(i, metric)| {
-        let one = |run: usize| results[run.min(made - 1)].arrays.get(i)?.as_deref();
-        summed_array(*metric, &(0..runs).map(one).collect::<Vec<_>>())
-    });
-    Ok(Outcome {
-        experiment: experiment.name(),
-        parameters: point.parameters(),
-        runs,
-        seed,
-        metrics: metrics.collect::<Result<_, _>>()?,
-        arrays: arrays.collect::<Result<_, _>>()?,
-    })
-}
-
-/// Runs many points, in parallel, and returns what came out in their order.
-///
-/// # Errors
-///
-/// The first point that could not be run.
-pub fn run_all(
-    experiment: &dyn Experiment,
-    points: &[Box<dyn Point>],
-    runs: usize,
-    seed: u64,
-) -> Result<Vec<Outcome>, RunError> {
-    run_all_watched(experiment, points, &Work::new(runs, seed))
-}
-
-/// The same, with somebody who is told of every run that is made.
-///
-/// # Errors
-///
-/// As [`run_all`].
-pub fn run_all_watched(
-    experiment: &dyn Experiment,
-    points: &[Box<dyn Point>],
-    work: &Work<'_>,
-) -> Result<Vec<Outcome>, RunError> {
-    points.par_iter().map(|point| run_watched(experiment, point.as_ref(), work)).collect()
-}
-
-/// How many runs are made of a point: one is all of them where nothing is random.
-pub fn made(point: &dyn Point, runs: usize) -> usize {
-    match point.chance() {
-        Chance::Random => runs.max(1),
-        Chance::None => 1,
-    }
-}
-
-fn summed(metric: Metric, values: Vec<Option<f64>>) -> Result<MetricSummary, RunError> {
-    let known: Vec<f64> = values.iter().copied().flatten().collect();
-    let summary = match Summary::of(&known) {
-        Ok(summary) => Some(summary),
-        Err(StatsError::NotFinite { run }) => return Err(RunError::NotFinite { metric: metric.name, run }),
-        Err(_) => None,
-    };
-    Ok(MetricSummary { metric, values, summary })
-}
-
-fn summed_array(metric: Metric, runs: &[Option<&[f64]>]) -> Result<ArraySummary, RunError> {
-    let known: Vec<&[f64]> = runs.iter().copied().flatten().collect();
-    let len = known.iter().map(|array| array.len()).min().unwrap_or(0);
-    let element = |i: usize| {
-        let values: Vec<f64> = known.iter().map(|array| array[i]).collect();
-        Summary::of(&values).map_err(|_| RunError::NotFinite { metric: metric.name, run: 0 })
-    };
-    let elements = (0..len).map(element).collect::<Result<_, _>>()?;
-    Ok(ArraySummary { metric, elements, missing: runs.len() - known.len() })
+/// The elements of an array in a row; `None` if the run does not have the array.
+fn elements(array: &Metric, run: &Address, store: &Store) -> Option<Vec<f64>> {
+    let (schema, values) = store.values(run)?;
+    let place = |i| schema.0.binary_search_by(|(name, _)| name.as_str().cmp(&element(array, i))).ok();
+    (0..).map_while(place).map(|place| values[place]).collect()
 }

@@ -4,8 +4,7 @@ use anabranch_sim::scenario::units::hint_from;
 use anabranch_sim::scenario::{Place, Plan, Scenario, ScenarioError, Source};
 
 use super::values::Understood;
-use super::{ParameterError, RunError, Sets, Settings};
-use crate::experiment::Parameter;
+use super::{Parameter, ParameterError, RunError, Sets, Settings};
 
 /// The scenario of an experiment.
 #[derive(Clone, Copy, Debug)]

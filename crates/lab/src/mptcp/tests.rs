@@ -4,7 +4,7 @@ use anabranch_sim::scenario::Drawn;
 use anabranch_sim::scenario::deployment::hops;
 
 use super::*;
-use crate::experiment::{grid, run_all};
+use crate::experiment::{grid, outcomes};
 
 const SEED: u64 = 1;
 
@@ -121,7 +121,7 @@ fn every_parameter_changes_something_or_is_refused() {
     let points = grid(&Mptcp, &given).expect("good settings");
     let texts: Vec<String> = points[0].parameters().iter().map(|(n, t)| format!("{n}={t}")).collect();
     assert_eq!(grid(&Mptcp, &texts).expect("the same settings")[0].parameters(), points[0].parameters());
-    let found = &run_all(&Mptcp, &points, 2, SEED).expect("runs")[0];
+    let found = &outcomes(&Mptcp, &given, 2, SEED)[0];
     assert_eq!(found.mean("complete"), Some(1.0));
     for bad in [
         "scheme=sctp",
@@ -156,7 +156,7 @@ fn every_parameter_changes_something_or_is_refused() {
         let error = grid(&Mptcp, &[bad]).err().unwrap_or_else(|| panic!("{bad} is accepted")).to_string();
         assert!(error.starts_with(&format!("--set {bad}: ")), "{bad}: {error}");
     }
-    let refused = grid(&Mptcp, &["range=1m"]).err().expect("not connected").to_string();
+    let refused = grid(&Mptcp, &["range=1m"]).expect_err("not connected").to_string();
     assert!(refused.contains("none of 1000 deployments of 50 nodes is connected"), "{refused}");
 }
 
@@ -223,8 +223,7 @@ fn schemes_differ_in_what_carries_the_packets() {
 
 /// The only point of these settings, and the mean of its `rtt_model_error`.
 fn model_error(assignments: &[&str], runs: usize) -> f64 {
-    let points = grid(&Mptcp, assignments).expect("good settings");
-    let found = &run_all(&Mptcp, &points, runs, SEED).expect("runs")[0];
+    let found = &outcomes(&Mptcp, assignments, runs, SEED)[0];
     found.mean("rtt_model_error").expect("packets went over first paths")
 }
 

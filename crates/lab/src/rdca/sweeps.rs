@@ -3,7 +3,7 @@
 use rayon::prelude::*;
 
 use super::{Protocol, Rdca, RdcaPoint, rate_text};
-use crate::experiment::{self, Outcome, Point, RunError, Settings};
+use crate::experiment::{self, Outcome, RunError, Settings};
 use crate::stats::{self, Summary};
 use crate::work::Work;
 
@@ -146,8 +146,7 @@ impl Sweeps {
             .map(|(load, protocol)| {
                 let Load { senders, rate } = load;
                 let settings = network.clone().with("protocol", protocol.word()).with("senders", senders);
-                let point = RdcaPoint::new(&settings.with("rate", rate_text(rate)))?;
-                let outcome = experiment::run_watched(&Rdca, &point as &dyn Point, work)?;
+                let outcome = experiment::run(&Rdca, &settings.with("rate", rate_text(rate)), work)?;
                 Ok((load, protocol, outcome))
             });
         let cells = cells.collect::<Result<_, RunError>>()?;

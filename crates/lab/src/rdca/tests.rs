@@ -5,7 +5,7 @@ use anabranch_sim::scenario::deployment::hops;
 use super::claims::tests::sweeps;
 use super::sweeps::{Grid, Load, SWEEP_RATE, TCPS};
 use super::*;
-use crate::experiment::{Point, grid, run_all};
+use crate::experiment::{grid, outcomes, run};
 
 const SEED: u64 = 1;
 
@@ -136,8 +136,7 @@ fn a_sender_with_too_much_is_served_as_well_as_by_tcp_in_the_mean() {
     let runs = 20;
     let measured = |protocol: Protocol| {
         let settings = settings(true, &[("protocol", protocol.word()), ("rate", &rate_text(OVERLOAD))]);
-        let points: Vec<Box<dyn Point>> = vec![Box::new(RdcaPoint::new(&settings).expect("it can be"))];
-        let outcome = run_all(&Rdca, &points, runs, SEED).expect("runs").remove(0);
+        let outcome = run(&Rdca, &settings, &Work::new(runs, SEED)).expect("runs");
         ["throughput_byte_per_s", "delay_mean_s"].map(|metric| {
             let values = &outcome.metric(metric).values;
             values.iter().map(|value| value.expect("a number")).collect::<Vec<f64>>()
@@ -217,7 +216,7 @@ fn every_parameter_changes_something_or_is_refused() {
     let points = grid(&Rdca, &given).expect("good settings");
     let texts: Vec<String> = points[0].parameters().iter().map(|(n, t)| format!("{n}={t}")).collect();
     assert_eq!(grid(&Rdca, &texts).expect("the same settings")[0].parameters(), points[0].parameters());
-    let found = &run_all(&Rdca, &points, 2, SEED).expect("runs")[0];
+    let found = &outcomes(&Rdca, &given, 2, SEED)[0];
     assert!(found.mean("throughput_byte_per_s").expect("a number") > 3_500.0);
     for bad in [
         "protocol=sctp",
@@ -242,6 +241,6 @@ fn every_parameter_changes_something_or_is_refused() {
         let error = grid(&Rdca, &[bad]).err().unwrap_or_else(|| panic!("{bad} is accepted")).to_string();
         assert!(error.starts_with(&format!("--set {bad}: ")), "{bad}: {error}");
     }
-    let refused = grid(&Rdca, &["event_hops=20"]).err().expect("no node is so far").to_string();
+    let refused = grid(&Rdca, &["event_hops=20"]).expect_err("no node is so far").to_string();
     assert!(refused.contains("none of 1000 deployments"), "{refused}");
 }

@@ -1,7 +1,7 @@
 //! The paper's claims about SET beside what we measure: every value and trend of [`crate::targets`].
 
+use super::Set;
 use super::figures::{Drawn, SPLIT, set_curve};
-use super::{Set, SetPoint};
 use crate::experiment::{self, RunError, Settings};
 use crate::targets::{self, Kind, Target};
 use crate::verdict::{Figure, Holds, Judged, Rule, Verdict};
@@ -78,7 +78,7 @@ impl Judge<'_> {
     fn latency(&self, set: &[(&str, &str)]) -> Result<Option<f64>, RunError> {
         let defaults = Settings::defaults(&Set);
         let settings = set.iter().fold(defaults, |settings, (key, value)| settings.with(key, value));
-        let outcome = experiment::run_watched(&Set, &SetPoint::new(&settings)?, self.work)?;
+        let outcome = experiment::run(&Set, &settings, self.work)?;
         Ok(outcome.mean("latency_s"))
     }
 

@@ -5,7 +5,7 @@
 use anabranch_core::time::Duration;
 use anabranch_sim::scenario::units::{Rate, Size, Span};
 
-use super::{Scheme, Set, SetPoint};
+use super::{Scheme, Set};
 use crate::experiment::values::plain;
 use crate::experiment::{self, RunError, Settings};
 use crate::plot::{Axis, Chart, Look, Point, Scale, Series};
@@ -86,9 +86,7 @@ impl Panel {
         let mut series = Vec::new();
         for curve in self.curves {
             let (places, settings): (Vec<f64>, Vec<Settings>) = curve.points.into_iter().unzip();
-            let point = |settings| Ok(Box::new(SetPoint::new(settings)?) as Box<dyn experiment::Point>);
-            let points = settings.iter().map(point).collect::<Result<Vec<_>, RunError>>()?;
-            let outcomes = experiment::run_all_watched(&Set, &points, work)?;
+            let outcomes = experiment::run_all(&Set, &settings, work)?;
             let measured = places.iter().zip(&outcomes).filter_map(|(&x, outcome)| {
                 let summary = outcome.metric("latency_s").summary?;
                 Some(Point { x, y: summary.mean, ci95: summary.ci95 })

@@ -3,7 +3,7 @@
 use super::claims::verdicts;
 use super::figures::{Grid, panels};
 use super::*;
-use crate::experiment::{Outcome, grid, run, run_all};
+use crate::experiment::{self, Outcome, grid, run_all, settings};
 use crate::verdict::Holds;
 use crate::work::Work;
 use anabranch_sim::scenario::advice::scenario_model;
@@ -11,13 +11,13 @@ use anabranch_sim::scenario::units::Size;
 
 /// The only point of these settings.
 fn latency(assignments: &[&str]) -> f64 {
-    let points = grid(&Set, assignments).expect("good settings");
-    let [point] = &points[..] else { panic!("one point") };
-    run(&Set, point.as_ref(), 1, 1).expect("a run").mean("latency_s").expect("a transfer that ends")
+    let found = outcomes(assignments);
+    let [outcome] = &found[..] else { panic!("one point") };
+    outcome.mean("latency_s").expect("a transfer that ends")
 }
 
 fn outcomes(assignments: &[&str]) -> Vec<Outcome> {
-    run_all(&Set, &grid(&Set, assignments).expect("good settings"), 1, 1).expect("runs")
+    experiment::outcomes(&Set, assignments, 1, 1)
 }
 
 /// Point 7: the closed form is within 10 % of the lossless simulation over the paper's grid. What remains is
@@ -150,10 +150,10 @@ fn unequal_gateways_add_up() {
 
 #[test]
 fn runs_do_not_depend_on_the_number_of_threads() {
-    let points = grid(&Set, &["file=10kB", "wireless_loss=0.03", "gateways=1,2"]).expect("good settings");
+    let points = settings(&Set, &["file=10kB", "wireless_loss=0.03", "gateways=1,2"]).expect("good settings");
     let on = |threads| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("a pool");
-        pool.install(|| run_all(&Set, &points, 6, 7)).expect("runs")
+        pool.install(|| run_all(&Set, &points, &Work::new(6, 7))).expect("runs")
     };
     let one = on(1);
     assert_eq!(one, on(3));
@@ -200,7 +200,7 @@ fn what_is_resolved_can_be_given_again() {
 #[test]
 fn what_cannot_be_is_refused_with_a_hint() {
     let refused = |assignments: &[&str]| {
-        let error = grid(&Set, assignments).err().expect("bad settings");
+        let error = grid(&Set, assignments).expect_err("bad settings");
         format!("{error} ({})", error.hint().unwrap_or_default())
     };
     let all = [
@@ -289,7 +289,7 @@ fn the_model_of_a_scenario_is_the_model_of_its_configuration() {
         &["wireless_rate=56kbit/s+1.2Mbit/s", "wireless_delay=5ms+100ms", "gateways=2", "node_buffer=16kB"],
     ] {
         let assignments: Vec<String> = assignments.iter().map(|&a| a.to_owned()).collect();
-        let settings = crate::experiment::settings(&Set, &assignments).expect("good settings");
+        let settings = settings(&Set, &assignments).expect("good settings");
         let settings = canonical(&settings[0]).expect("good settings");
         let scenario = TEMPLATE.point(&settings).expect("a scenario").scenario;
         let file: Size = settings.text("file").parse().expect("a size");
@@ -308,9 +308,8 @@ fn the_model_of_a_scenario_is_the_model_of_its_configuration() {
 
 /// The mean latency over some runs, all of which end.
 fn mean_latency(assignments: &[&str]) -> f64 {
-    let points = grid(&Set, assignments).expect("good settings");
-    let [point] = &points[..] else { panic!("one point") };
-    let found = run(&Set, point.as_ref(), 10, 1).expect("runs");
+    let found = experiment::outcomes(&Set, assignments, 10, 1);
+    let [found] = &found[..] else { panic!("one point") };
     let latency = found.metric("latency_s");
     assert_eq!(latency.missing(), 0, "{assignments:?}");
     found.mean("latency_s").expect("transfers that end")
@@ -332,10 +331,7 @@ fn gateways_on_one_channel_do_not_add_up() {
 /// Rows of relays hear each other at the node only.
 #[test]
 fn rows_meet_at_the_node_alone() {
-    let settings = crate::experiment::settings(
-        &Set,
-        &["medium=radio", "gateways=5", "hops=1+2+3+2+1"].map(str::to_owned),
-    );
+    let settings = settings(&Set, &["medium=radio", "gateways=5", "hops=1+2+3+2+1"].map(str::to_owned));
     let scenario =
         SetPoint::new(&settings.expect("good settings")[0]).expect("a scenario").templated.scenario;
     let name = |node: anabranch_sim::packet::NodeId| scenario.nodes[node.index()].name.as_str();

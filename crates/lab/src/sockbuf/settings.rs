@@ -3,10 +3,10 @@
 use anabranch_sim::scenario::units::Size;
 use rayon::prelude::*;
 
+use super::Sockbuf;
 use super::config::{Constants, Tuner};
-use super::{Sockbuf, SockbufPoint};
 use crate::experiment::values::{plain, probability};
-use crate::experiment::{self, Outcome, Point, RunError, Settings};
+use crate::experiment::{self, Outcome, RunError, Settings};
 use crate::stats::{self, Summary};
 use crate::work::Work;
 
@@ -150,10 +150,7 @@ impl Measured {
     ///
     /// The first run that could not be made.
     pub fn run(grid: Grid, work: &Work<'_>) -> Result<Self, RunError> {
-        let run = |settings: &Settings| {
-            let point = SockbufPoint::new(settings)?;
-            experiment::run_watched(&Sockbuf, &point as &dyn Point, work)
-        };
+        let run = |settings: &Settings| experiment::run(&Sockbuf, settings, work);
         let pairs = SETTINGS.iter().flat_map(|s| CONTENDERS.map(|c| (*s, c))).collect::<Vec<_>>();
         let cells = pairs.into_par_iter().map(|(setting, contender)| {
             Ok(((setting, contender), run(&contender.settings(&setting.of(grid.base())))?))

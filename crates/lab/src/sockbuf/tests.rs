@@ -8,7 +8,7 @@ use super::response::Response;
 use super::settings::{Contender, Grid, Measured, RECEIVED, SENT, SETTINGS, SINGLE};
 use super::*;
 use crate::completeness::Once;
-use crate::experiment::{RunError, grid, run_all};
+use crate::experiment::{RunError, grid, outcomes};
 use crate::targets::{self, Kind};
 
 const SEED: u64 = 1;
@@ -236,7 +236,7 @@ fn every_parameter_changes_something_or_is_refused() {
     let texts: Vec<String> = points[0].parameters().iter().map(|(n, t)| format!("{n}={t}")).collect();
     assert_eq!(grid(&Sockbuf, &texts).expect("the same settings")[0].parameters(), points[0].parameters());
     assert_eq!(given.len(), points[0].parameters().len());
-    let found = &run_all(&Sockbuf, &points, 2, SEED).expect("runs")[0];
+    let found = &outcomes(&Sockbuf, &given, 2, SEED)[0];
     assert!(found.mean(RECEIVED).expect("a number") > 1e6);
     for bad in [
         "tuner=tcp",
@@ -275,7 +275,7 @@ fn every_parameter_changes_something_or_is_refused() {
     ] {
         assert!(grid(&Sockbuf, &[bad]).is_err(), "{bad}");
     }
-    let refused = grid(&Sockbuf, &["memory=2900B"]).err().expect("too little").to_string();
+    let refused = grid(&Sockbuf, &["memory=2900B"]).expect_err("too little").to_string();
     let expected =
         "--set memory=2900B: expected at least one segment for each connection, 2920 B for 2 of them";
     assert!(refused.contains(expected), "{refused}");

@@ -54,6 +54,8 @@ class Sweep:
     @staticmethod
     def read(path: str | PathLike[str], out: str | PathLike[str] | None) -> Sweep: ...
     @staticmethod
+    def parse(name: str, text: str, out: str | PathLike[str] | None) -> Sweep: ...
+    @staticmethod
     def of(
         name: str,
         text: str,

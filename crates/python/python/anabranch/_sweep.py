@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from distributed import Client
 
 Spec = str | os.PathLike[str] | Mapping[str, Any]
-"""A sweep: the path of a spec file, or what such a file says as a mapping, whose ``scenario`` is a path or a :class:`Scenario`."""
+"""A sweep: the path of a spec file, or what such a file says as a mapping, with an ``experiment`` or a ``scenario``, which is a path or a
+:class:`Scenario`."""
 
 
 def run(
@@ -59,8 +60,8 @@ def sweep(
 ) -> Result:
     """Makes all runs of a sweep that are not done yet, and returns the rows of all that are.
 
-    ``spec`` is the path of a spec file, or a mapping that says the same: ``scenario`` (a path or a :class:`Scenario`), ``runs``,
-    ``seeds``, ``grid``, ``sample``, ``set``, ``enough``. ``out`` is the folder where rows are kept: what is there already is not run
+    ``spec`` is the path of a spec file, or a mapping that says the same: ``scenario`` (a path or a :class:`Scenario`) or ``experiment`` (a
+    name of :func:`anabranch.lab.experiments`), ``runs``, ``seeds``, ``grid``, ``sample``, ``set``, ``enough``. ``out`` is the folder where rows are kept: what is there already is not run
     again, so that a sweep that was stopped or killed goes on, and several processes may share it, ``anabranch sweep --out`` too;
     without it rows are gone with the result. ``jobs`` is how many runs are under way at the same time (default: as many as
     there are cores). ``shard`` is one part of a sweep, for job arrays: ``(2, 8)`` or ``"2/8"`` is the second of eight. ``client`` is a
@@ -104,7 +105,10 @@ def _read(spec: Spec, out: str | os.PathLike[str] | None) -> native.Sweep:
     said = dict(spec)
     scenario = said.pop("scenario", None)
     if scenario is None:
-        raise Error("the spec names no scenario", hint='"scenario": a path or an `anabranch.Scenario`')
+        if "experiment" in said:
+            return native.Sweep.parse(str(said.get("name", said["experiment"])), _text(said), out)
+        hint = '"scenario": a path or an `anabranch.Scenario`; or "experiment": a name of `anabranch.lab.experiments()`'
+        raise Error("the spec names no scenario and no experiment", hint=hint)
     if not isinstance(scenario, Scenario):
         scenario = Scenario.from_file(scenario)
     name = str(said.get("name", scenario.name or "sweep"))

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::AtomicBool;
 
+use anabranch_lab::EXPERIMENTS;
 use anabranch_sweep::address::RunKey;
 use anabranch_sweep::{Job, Shard, row};
 use pyo3::prelude::*;
@@ -95,7 +96,7 @@ pub(crate) fn work_job<'py>(py: Python<'py>, letter: String) -> PyResult<Bound<'
         &stop,
         |_| Ok(()),
         move || {
-            let rows = Job::from_json(&letter)?.run(&stopped)?;
+            let rows = Job::from_json(&letter, EXPERIMENTS)?.run(&stopped)?;
             Ok(row::to_bytes(&rows.unwrap_or_default()))
         },
     )?;

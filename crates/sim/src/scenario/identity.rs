@@ -44,6 +44,18 @@ impl Root {
         Self(hash.finalize().into())
     }
 
+    /// The same for runs whose results depend on more than a scenario, as those of an experiment on what it measures.
+    #[must_use]
+    pub fn with<'p>(self, parts: impl IntoIterator<Item = &'p str>) -> Self {
+        let mut hash = Sha256::new_with_prefix(b"anabranch run of\0");
+        hash.update(self.0);
+        for part in parts {
+            hash.update((part.len() as u64).to_le_bytes());
+            hash.update(part);
+        }
+        Self(hash.finalize().into())
+    }
+
     /// The identity of one run.
     pub fn run(&self, seed: u64, run: u64) -> RunId {
         let mut hash = Sha256::new_with_prefix(self.0);

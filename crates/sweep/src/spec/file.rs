@@ -10,19 +10,20 @@ use serde::Deserialize;
 use serde_json::Value;
 use toml::Spanned;
 
-use super::{Distribution, Method, Runs, Samples, Scale, Spec, normal};
+use super::{Distribution, Method, Runs, Samples, Scale, Spec, Subject, normal};
 use crate::enough::{Enough, Width};
 use crate::error::Error;
+use crate::experiment::{self, Experiments};
 
 /// Points, seeds or runs that are listed, at most: so that a slip of the pen does not fill the memory.
 const MOST: u64 = 1_000_000;
 
-/// Where the scenario is.
-pub(super) enum Subject<'p> {
-    /// The spec names it, from this folder.
-    Named(&'p Path),
-    /// It is given, with the folder of its files.
-    Given(Source, &'p Path),
+/// What the reader of a spec brings with it.
+pub(super) enum Given<'p> {
+    /// The folder of the scenario that the spec names, and the experiments that it may name.
+    Folder(&'p Path, Experiments<'p>),
+    /// The scenario, with the folder of its files.
+    Scenario(Source, &'p Path),
 }
 
 /// What the file says.
@@ -31,6 +32,7 @@ pub(super) enum Subject<'p> {
 struct SpecFile {
     name: Option<String>,
     scenario: Option<Spanned<String>>,
+    experiment: Option<Spanned<String>>,
     #[serde(default = "one")]
     seed: u64,
     seeds: Option<Spanned<SeedsFile>>,
@@ -108,7 +110,7 @@ fn least_runs() -> u64 {
 }
 
 /// Understands a spec.
-pub(super) fn parse(name: &str, text: &str, subject: Subject<'_>) -> Result<Spec, Error> {
+pub(super) fn parse(name: &str, text: &str, given: Given<'_>) -> Result<Spec, Error> {
     let reader = Reader { source: Source::new(name, text) };
     let tree = reader.source.tree()?;
     let has = |key: &str| tree.get_ref().get(key).is_some();
@@ -118,24 +120,10 @@ pub(super) fn parse(name: &str, text: &str, subject: Subject<'_>) -> Result<Spec
         return reader.fault(0..0, "this is a scenario, not the spec of a sweep", &hint);
     }
     let file: SpecFile = reader.source.read(tree)?;
-    let (scenario, folder) = match (subject, &file.scenario) {
-        (Subject::Given(scenario, folder), _) => (scenario, folder.to_owned()),
-        (Subject::Named(folder), Some(path)) => {
-            let path = folder.join(path.get_ref());
-            let text = std::fs::read_to_string(&path).map_err(|e| Error::unreadable(&path, e))?;
-            let folder = path.parent().unwrap_or(Path::new("")).to_owned();
-            (Source::new(path.display().to_string(), text), folder)
-        }
-        (Subject::Named(_), None) => {
-            return reader.fault(
-                0..0,
-                "missing key `scenario`",
-                "name the scenario file, as in `scenario = \"network.toml\"`",
-            );
-        }
-    };
+    let subject = reader.subject(&file, given)?;
     let stem = Path::new(name).file_stem().map(|stem| stem.to_string_lossy().into_owned());
-    let mut spec = Spec::new(file.name.clone().or(stem).unwrap_or_default(), scenario, folder);
+    let mut spec = Spec::new(file.name.clone().or(stem).unwrap_or_default(), subject);
+    spec.file = Some(name.to_owned());
     spec.seed = file.seed;
     spec.seeds = reader.seeds(file.seeds.as_ref())?;
     spec.runs = reader.runs(&file)?;
@@ -157,6 +145,62 @@ impl Reader {
 
     fn fault<T>(&self, span: Range<usize>, message: impl Into<String>, hint: &str) -> Checked<T> {
         Err(self.error(span, message, Some(hint)))
+    }
+
+    fn subject(&self, file: &SpecFile, given: Given<'_>) -> Checked<Subject> {
+        let (folder, experiments) = match given {
+            Given::Scenario(source, folder) => {
+                return match &file.experiment {
+                    None => Ok(Subject::Scenario { source, folder: folder.to_owned() }),
+                    Some(name) => self.both(name),
+                };
+            }
+            Given::Folder(folder, experiments) => (folder, experiments),
+        };
+        match (&file.scenario, &file.experiment) {
+            (Some(_), Some(name)) => self.both(name),
+            (Some(path), None) => self.scenario(path, folder, experiments),
+            (None, Some(name)) => match experiment::find(experiments, name.get_ref()) {
+                Ok(experiment) => Ok(Subject::Experiment(experiment)),
+                Err(error) => {
+                    let path = name.get_ref();
+                    let file = folder.join(path).is_file();
+                    let file = file.then(|| format!("this is a file: write `scenario = \"{path}\"`"));
+                    Err(self.error(name.span(), error.reason(), file.or(error.hint()).as_deref()))
+                }
+            },
+            (None, None) => self.fault(
+                0..0,
+                "missing key `scenario` or `experiment`",
+                "name a scenario file, as in `scenario = \"network.toml\"`, or one of `anabranch lab list`, as in `experiment = \"set\"`",
+            ),
+        }
+    }
+
+    fn both(&self, experiment: &Spanned<String>) -> Checked<Subject> {
+        self.fault(
+            experiment.span(),
+            "a scenario and an experiment are both to be run",
+            "make a spec of each: their parameters and metrics differ",
+        )
+    }
+
+    fn scenario(
+        &self,
+        said: &Spanned<String>,
+        folder: &Path,
+        experiments: Experiments<'_>,
+    ) -> Checked<Subject> {
+        let path = folder.join(said.get_ref());
+        let text = std::fs::read_to_string(&path).map_err(|error| {
+            if experiment::find(experiments, said.get_ref()).is_err() {
+                return Error::unreadable(&path, error);
+            }
+            let hint = format!("this is an experiment: write `experiment = \"{}\"`", said.get_ref());
+            self.error(said.span(), format!("cannot read {}: {error}", path.display()), Some(&hint))
+        })?;
+        let folder = path.parent().unwrap_or(Path::new("")).to_owned();
+        Ok(Subject::Scenario { source: Source::new(path.display().to_string(), text), folder })
     }
 
     fn seeds(&self, seeds: Option<&Spanned<SeedsFile>>) -> Checked<Vec<u64>> {
@@ -268,7 +312,7 @@ impl Reader {
                 self.value(values.span(), value)?;
             }
             self.claim(spec, path, values.span())?;
-            spec.grid.insert(path.get_ref().clone(), values.get_ref().clone());
+            spec.grid.push((path.get_ref().clone(), values.get_ref().clone()));
         }
         for sample in &file.sample {
             let samples = self.samples(sample, spec)?;

@@ -28,7 +28,7 @@ enum Kind {
 
 impl Parameter {
     pub(super) fn new(sweep: &Sweep, name: &str) -> Self {
-        let mut kinds = sweep.values(name).map(kind);
+        let mut kinds = sweep.values(name).map(|value| kind(&sweep.shown(value)));
         let first = kinds.next().unwrap_or(Kind::Text);
         let kind = kinds.fold(first, |all, one| match (all, one) {
             (all, one) if all == one => all,

@@ -2,6 +2,7 @@
 //!
 //! One binary for all files: linking one per file would take longer than compiling them.
 
+mod experiment;
 mod memory;
 mod spec;
 mod store;

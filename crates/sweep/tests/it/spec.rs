@@ -88,15 +88,15 @@ fn unknown_words_are_refused_with_what_was_meant() {
         "runs =",
         "rums =",
         expect![[r#"
-        s.toml:3:1: unknown key `rums`, expected one of `name`, `scenario`, `seed`, `seeds`, `runs`, `set`, `grid`, `sample`, `enough`
-          hint: did you mean `runs`?"#]],
+            s.toml:3:1: unknown key `rums`, expected one of `name`, `scenario`, `experiment`, `seed`, `seeds`, `runs`, `set`, `grid`, `sample`, `enough`
+              hint: did you mean `runs`?"#]],
     );
     check(
         "[grid]",
         "[gird]",
         expect![[r#"
-        s.toml:6:2: unknown key `gird`, expected one of `name`, `scenario`, `seed`, `seeds`, `runs`, `set`, `grid`, `sample`, `enough`
-          hint: did you mean `grid`?"#]],
+            s.toml:6:2: unknown key `gird`, expected one of `name`, `scenario`, `experiment`, `seed`, `seeds`, `runs`, `set`, `grid`, `sample`, `enough`
+              hint: did you mean `grid`?"#]],
     );
     check(
         "count = 4",
@@ -331,15 +331,15 @@ fn a_sweep_of_more_than_a_million_runs_is_refused() {
 #[test]
 fn a_scenario_that_is_not_there_is_named() {
     let folder = Path::new("no-such-folder");
-    let error = Spec::parse("s.toml", "scenario = \"n.toml\"", folder).unwrap_err();
+    let error = Spec::parse("s.toml", "scenario = \"n.toml\"", folder, &[]).unwrap_err();
     assert!(error.is_input() && error.to_string().contains("no-such-folder"), "{error}");
-    let error = Spec::parse("s.toml", "", folder).unwrap_err();
+    let error = Spec::parse("s.toml", "", folder, &[]).unwrap_err();
     expect![[r#"
-        s.toml:1:1: missing key `scenario`
-          hint: name the scenario file, as in `scenario = "network.toml"`"#]]
+        s.toml:1:1: missing key `scenario` or `experiment`
+          hint: name a scenario file, as in `scenario = "network.toml"`, or one of `anabranch lab list`, as in `experiment = "set"`"#]]
     .assert_eq(&error.to_string());
     for scenario in ["[[node]]\nname = \"a\"\n", "[[nodes]]\nname = \"n{i}\"\ncount = 2\n"] {
-        let error = Spec::parse("s.toml", scenario, folder).unwrap_err().to_string();
+        let error = Spec::parse("s.toml", scenario, folder, &[]).unwrap_err().to_string();
         assert!(error.contains("this is a scenario") && error.contains("`anabranch run s.toml`"), "{error}");
     }
 }

@@ -168,7 +168,7 @@ fn threads_shards_and_workers_elsewhere_make_the_same_tables() {
         loop {
             let jobs = sweep.jobs(&points, &store, Shard::ALL, 3).unwrap();
             let Some(job) = jobs.last() else { break };
-            let job = Job::from_json(&job.to_json()).unwrap();
+            let job = Job::from_json(&job.to_json(), &[]).unwrap();
             let rows = job.run(&Watch::default().cancel).unwrap().unwrap();
             store.append(&row::from_bytes(&row::to_bytes(&rows)).unwrap()).unwrap();
         }
@@ -231,7 +231,7 @@ fn runs_are_added_until_the_mean_is_known_well_enough() {
 
 #[test]
 fn a_worker_refuses_what_is_not_for_it() {
-    let refused = |text: &str| Job::from_json(text).unwrap_err().to_string();
+    let refused = |text: &str| Job::from_json(text, &[]).unwrap_err().to_string();
     assert!(refused("{}").starts_with("this is no job of ours"));
     let sweep = sweep("");
     let points = sweep.all_points().unwrap();

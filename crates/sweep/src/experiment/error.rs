@@ -56,13 +56,35 @@ pub enum ParameterError {
 impl ParameterError {
     /// No experiment of that name.
     pub fn no_experiment(name: &str, known: &[&str]) -> Self {
-        Self::NoExperiment { name: name.to_owned(), hint: meant(name, known, "experiments") }
+        let none = "this program knows no experiment";
+        let hint = if known.is_empty() { none.to_owned() } else { meant(name, known, "experiments") };
+        Self::NoExperiment { name: name.to_owned(), hint }
     }
 
     /// No parameter of that name.
     pub fn unknown_key<'a>(key: &str, known: impl Iterator<Item = &'a str>) -> Self {
         let known: Vec<&str> = known.collect();
         Self::UnknownKey { key: key.to_owned(), hint: meant(key, &known, "parameters") }
+    }
+
+    /// The parameter that is at fault, if it is one.
+    pub fn key(&self) -> Option<&str> {
+        match self {
+            Self::UnknownKey { key, .. } | Self::Twice { key } => Some(key),
+            Self::BadValue { key, .. } => Some(key),
+            Self::NoExperiment { .. } | Self::NoAssignment { .. } | Self::Scenario { .. } => None,
+        }
+    }
+
+    /// What is wrong, without the option of the command line that says it.
+    pub fn reason(&self) -> String {
+        match self {
+            Self::NoExperiment { name, .. } => format!("there is no experiment `{name}`"),
+            Self::NoAssignment { .. } => "expected `key=value`".to_owned(),
+            Self::UnknownKey { key, .. } => format!("unknown key `{key}`"),
+            Self::Twice { key } => format!("`{key}` is set twice"),
+            Self::Scenario { message, .. } | Self::BadValue { message, .. } => message.clone(),
+        }
     }
 
     /// A value that cannot be.
@@ -90,13 +112,12 @@ fn meant(word: &str, known: &[&str], what: &str) -> String {
 impl fmt::Display for ParameterError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoExperiment { name, .. } => write!(f, "there is no experiment `{name}`"),
-            Self::NoAssignment { text } => write!(f, "--set {text}: expected `key=value`"),
-            Self::UnknownKey { key, .. } => write!(f, "--set {key}: unknown key `{key}`"),
-            Self::Twice { key } => write!(f, "--set {key}: `{key}` is set twice"),
-            Self::Scenario { message, .. } => f.write_str(message),
-            Self::BadValue { key, value, message, .. } => write!(f, "--set {key}={value}: {message}"),
+            Self::NoAssignment { text } => write!(f, "--set {text}: ")?,
+            Self::UnknownKey { key, .. } | Self::Twice { key } => write!(f, "--set {key}: ")?,
+            Self::BadValue { key, value, .. } => write!(f, "--set {key}={value}: ")?,
+            Self::NoExperiment { .. } | Self::Scenario { .. } => {}
         }
+        f.write_str(&self.reason())
     }
 }
 
@@ -123,11 +144,24 @@ pub enum RunError {
         /// The metric.
         metric: &'static str,
         /// The run.
-        run: usize,
+        run: u64,
     },
     /// The closed form has no answer.
     #[error("the model has no answer: {0}")]
     Model(String),
+    /// The program is at fault, as when a run panicked.
+    #[error("{0}")]
+    Failed(String),
+}
+
+impl RunError {
+    /// What to do about it.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Impossible { hint, .. } => Some(hint),
+            Self::Scenario(_) | Self::NotFinite { .. } | Self::Model(_) | Self::Failed(_) => None,
+        }
+    }
 }
 
 impl From<ParameterError> for RunError {

@@ -1,0 +1,117 @@
+//! What makes the runs of a point: a scenario that is simulated, or an experiment that measures.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration as Real;
+
+use anabranch_core::time::{Duration, Instant};
+use anabranch_sim::scenario::record::Metrics;
+use anabranch_sim::scenario::{Plan, Scenario};
+use anabranch_sim::sim::Pause;
+
+use crate::address::{Files, Root, RunKey};
+use crate::clock::Began;
+use crate::experiment::{self, Chance, Experiment, RunError};
+
+/// What makes the runs of a point.
+#[derive(Clone, Debug)]
+pub(crate) enum Task {
+    /// A scenario, with the contents that it carries.
+    Scenario { scenario: Arc<Scenario>, files: Arc<Files> },
+    /// A point of an experiment.
+    Experiment(Arc<Trial>),
+}
+
+/// A point of an experiment.
+#[derive(Debug)]
+pub(crate) struct Trial {
+    pub(crate) experiment: &'static dyn Experiment,
+    pub(crate) point: Box<dyn experiment::Point>,
+    /// What all runs say, where nothing is random: one is made for all.
+    all: OnceLock<Result<Metrics, RunError>>,
+}
+
+impl Trial {
+    pub(crate) fn new(experiment: &'static dyn Experiment, point: Box<dyn experiment::Point>) -> Self {
+        Self { experiment, point, all: OnceLock::new() }
+    }
+
+    fn run(&self, RunKey { seed, run }: RunKey) -> Result<Metrics, RunError> {
+        let measure = || experiment::metrics(self.experiment, &self.point.measure(seed, run)?, run);
+        match self.point.chance() {
+            Chance::Random => measure(),
+            Chance::None => self.all.get_or_init(measure).clone(),
+        }
+    }
+}
+
+impl Task {
+    /// The scenario that is run.
+    pub(crate) fn scenario(&self) -> &Scenario {
+        match self {
+            Self::Scenario { scenario, .. } => scenario,
+            Self::Experiment(trial) => trial.point.scenario(),
+        }
+    }
+
+    /// What the identities of the runs have in common. Those of an experiment depend on its meters and on parameters that the scenario
+    /// may not show.
+    pub(crate) fn root(&self) -> Root {
+        match self {
+            Self::Scenario { scenario, files } => scenario.root(files),
+            Self::Experiment(trial) => {
+                let parameters = trial.point.parameters();
+                let parameters = parameters.iter().flat_map(|(name, text)| [*name, text]);
+                let own = [trial.experiment.name(), trial.experiment.build()];
+                self.scenario().root(&Files::new()).with(own.into_iter().chain(parameters))
+            }
+        }
+    }
+
+    /// Makes one run; `None` if `cancel` was true before it ended. A run of an experiment is not interrupted.
+    pub(crate) fn run(&self, key: RunKey, cancel: &AtomicBool) -> Result<Option<Metrics>, RunError> {
+        match self {
+            Self::Scenario { scenario, files } => simulate(scenario, key, files, cancel),
+            Self::Experiment(_) if cancel.load(Ordering::Relaxed) => Ok(None),
+            Self::Experiment(trial) => trial.run(key).map(Some),
+        }
+    }
+}
+
+/// Slices of simulated time after each of which one asks whether to go on, at least.
+const SLICES: u64 = 64;
+/// The first slice; those that take no time are followed by longer ones.
+const FIRST: Duration = Duration::from_millis(1);
+/// Real time that a slice should take, from and to: whoever stops a run does not wait for longer.
+const QUICK: Real = Real::from_millis(5);
+const SLOW: Real = Real::from_millis(50);
+
+/// [`Scenario::run`], which can be stopped.
+fn simulate(
+    scenario: &Scenario,
+    key: RunKey,
+    files: &Files,
+    cancel: &AtomicBool,
+) -> Result<Option<Metrics>, RunError> {
+    let Plan { builder, planned } = scenario.plan(key.seed, key.run, files)?;
+    let mut sim = builder.build();
+    let whole = scenario.stop.saturating_since(Instant::ZERO).as_nanos();
+    let longest = Duration::from_nanos((whole / SLICES).max(1));
+    let mut slice = FIRST.min(longest);
+    loop {
+        if cancel.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
+        let (next, began) = ((sim.now() + slice).min(scenario.stop), Began::now());
+        if sim.run_until(next) != Pause::Reached || next == scenario.stop {
+            return Ok(Some(scenario.metrics(&planned, &sim)));
+        }
+        // Where slices end does not show in what a run says.
+        let took = began.elapsed();
+        if took < QUICK {
+            slice = Duration::from_nanos(slice.as_nanos() * 2).min(longest);
+        } else if took > SLOW {
+            slice = Duration::from_nanos((slice.as_nanos() / 2).max(1));
+        }
+    }
+}
