@@ -8,10 +8,10 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::reproduction::{Extent, Options, Paper, ReproduceError, Reproduction, check};
-use crate::targets::{self, Kind, Target};
+use crate::targets::{Kind, Target};
 use crate::verdict::Holds;
 use crate::work::Work;
-use crate::{PAPERS, dtc, find, mptcp, planned, rdca, report, set, sockbuf};
+use crate::{PAPERS, dtc, find, mptcp, rdca, report, set, sockbuf};
 
 /// Few points, two runs of each, one seed for all tests.
 pub(crate) const OPTIONS: Options = Options { extent: Extent::Quick, runs: Some(2), seed: 1 };
@@ -58,7 +58,7 @@ fn made() -> &'static [(Reproduction, usize)] {
 }
 
 fn all_targets() -> Vec<Target> {
-    [targets::set(), targets::dtc(), targets::mptcp(), targets::rdca(), targets::sockbuf()].concat()
+    PAPERS.iter().flat_map(|paper| paper.targets()).collect()
 }
 
 #[test]
@@ -115,7 +115,7 @@ fn errata_that_verdicts_name_are_in_the_report() {
 fn the_same_seed_is_the_same_report_on_any_number_of_threads() {
     let one = rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("a pool");
     let paper: &Paper = PAPERS[2];
-    let alone = one.install(|| crate::reproduce(paper, OPTIONS, &|| ())).expect("it runs");
+    let alone = one.install(|| paper.reproduce(OPTIONS, &|| ())).expect("it runs");
     let (among_others, _) = &made()[2];
     assert!(report::page(from_ref(&alone)) == report::page(from_ref(among_others)), "the page differs");
     assert!(alone.files() == among_others.files(), "a file differs");
@@ -124,7 +124,7 @@ fn the_same_seed_is_the_same_report_on_any_number_of_threads() {
 #[test]
 fn every_run_is_told_of() {
     for (made, ran) in made() {
-        assert_eq!(*ran, planned(made.paper, &OPTIONS), "{}", made.paper.id);
+        assert_eq!(*ran, made.paper.planned(&OPTIONS), "{}", made.paper.id);
     }
 }
 

@@ -57,42 +57,26 @@ struct Entry {
     text: String,
 }
 
-const LISTS: [(&str, &str); 5] = [
-    ("set", include_str!("errata/set.toml")),
-    ("dtc", include_str!("errata/dtc.toml")),
-    ("mptcp", include_str!("errata/mptcp.toml")),
-    ("rdca", include_str!("errata/rdca.toml")),
-    ("sockbuf", include_str!("errata/sockbuf.toml")),
-];
-
-/// All, paper by paper.
+/// The entries of a paper's list.
 ///
 /// # Panics
 ///
-/// Never: the lists are part of the program, and a test reads them.
-pub fn all() -> Vec<Erratum> {
-    let entries = LISTS.iter().flat_map(|(paper, text)| {
-        let file: File = toml::from_str(text).expect("the list is well formed");
-        file.erratum.into_iter().map(|Entry { id, kind, place, text }| Erratum {
-            id,
-            paper,
-            kind,
-            place,
-            text,
-        })
-    });
-    entries.collect()
+/// If it is none: the lists are part of the program, and a test reads them.
+pub(crate) fn read(paper: &'static str, list: &str) -> Vec<Erratum> {
+    let file: File = toml::from_str(list).expect("the list is well formed");
+    let entries = file.erratum.into_iter();
+    entries.map(|Entry { id, kind, place, text }| Erratum { id, paper, kind, place, text }).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::PAPERS;
 
     #[test]
     fn the_lists_are_read_and_no_name_comes_twice() {
-        let all = all();
-        let of = |paper| all.iter().filter(|e| e.paper == paper).count();
-        assert_eq!(LISTS.map(|(paper, _)| of(paper)), [22, 26, 29, 24, 18]);
+        assert_eq!(PAPERS.map(|paper| paper.errata().len()), [22, 26, 29, 24, 18]);
+        let all: Vec<Erratum> = PAPERS.iter().flat_map(|paper| paper.errata()).collect();
         let mut names: Vec<&str> = all.iter().map(|e| e.id.as_str()).collect();
         names.sort_unstable();
         assert!(names.windows(2).all(|pair| pair[0] != pair[1]));

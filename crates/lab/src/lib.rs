@@ -33,10 +33,6 @@ pub mod work;
 
 pub use anabranch_stats as stats;
 
-/// Every experiment that there is.
-pub const EXPERIMENTS: &[&dyn experiment::Experiment] =
-    &[&set::Set, &dtc::Dtc, &mptcp::Mptcp, &rdca::Rdca, &sockbuf::Sockbuf];
-
 /// Every paper that can be reproduced, in the order of the report.
 pub const PAPERS: [&reproduction::Paper; 5] = [
     &set::reproduction::PAPER,
@@ -46,46 +42,16 @@ pub const PAPERS: [&reproduction::Paper; 5] = [
     &sockbuf::reproduction::PAPER,
 ];
 
-/// Runs that [`reproduce`] makes of a paper, each of which is told of.
-///
-/// # Panics
-///
-/// If it is none of [`PAPERS`].
-pub fn planned(paper: &reproduction::Paper, options: &reproduction::Options) -> usize {
-    match paper.id {
-        "set" => set::reproduction::planned(options),
-        "dtc" => dtc::reproduction::planned(options),
-        "mptcp" => mptcp::reproduction::planned(options),
-        "rdca" => rdca::reproduction::planned(options),
-        "sockbuf" => sockbuf::reproduction::planned(options),
-        other => unreachable!("`{other}` is no paper of ours"),
+/// Every experiment that there is: that of each paper.
+pub const EXPERIMENTS: &[&dyn experiment::Experiment] = &{
+    let mut all = [PAPERS[0].experiment; PAPERS.len()];
+    let mut i = 1;
+    while i < all.len() {
+        all[i] = PAPERS[i].experiment;
+        i += 1;
     }
-}
-
-/// Measures a paper again, on all threads; `watch` is told of every run that is over. What comes out depends on the options alone.
-///
-/// # Errors
-///
-/// A run that could not be made, a picture that could not be drawn.
-///
-/// # Panics
-///
-/// If it is none of [`PAPERS`].
-pub fn reproduce(
-    paper: &reproduction::Paper,
-    options: reproduction::Options,
-    watch: &(dyn Fn() + Sync),
-) -> Result<reproduction::Reproduction, reproduction::ReproduceError> {
-    let work = work::Work::new(options.runs_of(paper), options.seed).watched(watch);
-    match paper.id {
-        "set" => set::reproduction::reproduce(options, &work),
-        "dtc" => dtc::reproduction::reproduce(options, &work),
-        "mptcp" => mptcp::reproduction::reproduce(options, &work),
-        "rdca" => rdca::reproduction::reproduce(options, &work),
-        "sockbuf" => sockbuf::reproduction::reproduce(options, &work),
-        other => unreachable!("`{other}` is no paper of ours"),
-    }
-}
+    all
+};
 
 /// The experiment of that name.
 ///

@@ -4,11 +4,12 @@
 use crate::errata::{self, Erratum};
 use crate::experiment::{Experiment, ParameterError, Settings, settings};
 use crate::plot::{ChartError, csv};
-use crate::targets::{Kind, Target};
+use crate::targets::{self, Kind, Target};
 use crate::verdict::Verdict;
+use crate::work::Work;
 
 /// A paper.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Paper {
     /// Its name on the command line, which is its experiment's.
     pub id: &'static str,
@@ -27,6 +28,54 @@ pub struct Paper {
     /// Roughly how long a run takes, in microseconds of a processor of 2024, on average with those that need not be made because all of
     /// a point are the same: for progress over several papers.
     pub cost: u64,
+    /// Its experiment.
+    pub experiment: &'static dyn Experiment,
+    /// What it prints: see [`Paper::targets`].
+    pub(crate) targets: &'static str,
+    /// What is wrong or open in it: see [`Paper::errata`].
+    pub(crate) errata: &'static str,
+    /// Runs that `reproduce` makes.
+    pub(crate) planned: fn(&Options) -> usize,
+    /// Measures it again.
+    pub(crate) reproduce: fn(Options, &Work<'_>) -> Result<Reproduction, ReproduceError>,
+}
+
+impl PartialEq for Paper {
+    /// No two papers have one name.
+    fn eq(&self, other: &Self) -> bool {
+        self.id == other.id
+    }
+}
+
+impl Paper {
+    /// Every figure and claim that it prints.
+    pub fn targets(&self) -> Vec<Target> {
+        targets::read(self.targets)
+    }
+
+    /// What is wrong or open in it, and how we read it.
+    pub fn errata(&self) -> Vec<Erratum> {
+        errata::read(self.id, self.errata)
+    }
+
+    /// Runs that [`Paper::reproduce`] makes, each of which is told of.
+    pub fn planned(&self, options: &Options) -> usize {
+        (self.planned)(options)
+    }
+
+    /// Measures the paper again, on all threads; `watch` is told of every run that is over. What comes out depends on the options
+    /// alone.
+    ///
+    /// # Errors
+    ///
+    /// A run that could not be made, a picture that could not be drawn.
+    pub fn reproduce(
+        &self,
+        options: Options,
+        watch: &(dyn Fn() + Sync),
+    ) -> Result<Reproduction, ReproduceError> {
+        (self.reproduce)(options, &Work::new(options.runs_of(self), options.seed).watched(watch))
+    }
 }
 
 /// How many points.
@@ -222,11 +271,6 @@ pub fn parameters(
         about: p.about.to_owned(),
     });
     printed.chain(own).collect()
-}
-
-/// The errata of a paper by its name in the lists.
-pub fn errata_of(paper: &Paper) -> Vec<Erratum> {
-    errata::all().into_iter().filter(|erratum| erratum.paper == paper.id).collect()
 }
 
 /// What tells settings from the defaults, as `lab run` takes it: `key=value`, in the experiment's order. Several settings become

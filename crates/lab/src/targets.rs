@@ -68,64 +68,28 @@ struct File {
     target: Vec<Target>,
 }
 
-/// The SET paper's.
+/// The entries of a paper's list.
 ///
 /// # Panics
 ///
-/// Never: the list is part of the program, and a test reads it.
-pub fn set() -> Vec<Target> {
-    toml::from_str::<File>(include_str!("targets/set.toml")).expect("the list is well formed").target
-}
-
-/// The DTC paper's.
-///
-/// # Panics
-///
-/// Never, as [`set`].
-pub fn dtc() -> Vec<Target> {
-    toml::from_str::<File>(include_str!("targets/dtc.toml")).expect("the list is well formed").target
-}
-
-/// The paper on multipath TCP's.
-///
-/// # Panics
-///
-/// Never, as [`set`].
-pub fn mptcp() -> Vec<Target> {
-    toml::from_str::<File>(include_str!("targets/mptcp.toml")).expect("the list is well formed").target
-}
-
-/// The paper on sink-driven rate control's.
-///
-/// # Panics
-///
-/// Never, as [`set`].
-pub fn rdca() -> Vec<Target> {
-    toml::from_str::<File>(include_str!("targets/rdca.toml")).expect("the list is well formed").target
-}
-
-/// The paper on adaptive buffer tuning's.
-///
-/// # Panics
-///
-/// Never, as [`set`].
-pub fn sockbuf() -> Vec<Target> {
-    toml::from_str::<File>(include_str!("targets/sockbuf.toml")).expect("the list is well formed").target
+/// If it is none: the lists are part of the program, and a test reads them.
+pub(crate) fn read(list: &str) -> Vec<Target> {
+    toml::from_str::<File>(list).expect("the list is well formed").target
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::PAPERS;
 
     #[test]
     fn the_list_is_read_and_holds_what_its_kind_asks_for() {
-        for (source, all, values, trends) in [
-            ("set", set(), 4, 14),
-            ("dtc", dtc(), 63, 9),
-            ("mptcp-iot", mptcp(), 86, 8),
-            ("rdca", rdca(), 143, 11),
-            ("sockbuf", sockbuf(), 0, 8),
-        ] {
+        for (source, all, values, trends) in
+            [("set", 4, 14), ("dtc", 63, 9), ("mptcp-iot", 86, 8), ("rdca", 143, 11), ("sockbuf", 0, 8)]
+                .into_iter()
+                .zip(PAPERS)
+                .map(|((source, values, trends), paper)| (source, paper.targets(), values, trends))
+        {
             assert!(all.iter().all(|t| t.source == source));
             let of = |kind| all.iter().filter(move |t| t.kind == kind);
             assert_eq!((of(Kind::Value).count(), of(Kind::Trend).count()), (values, trends));

@@ -54,7 +54,7 @@ pub(crate) fn main(arguments: &Arguments) -> Result<(), Error> {
     };
     // Whether there is a place for it is known before the first run.
     let place = Place::make(&arguments.out)?;
-    let total = papers.iter().map(|paper| paper.cost * anabranch_lab::planned(paper, &options) as u64).sum();
+    let total = papers.iter().map(|paper| paper.cost * paper.planned(&options) as u64).sum();
     let progress = Arc::new(if arguments.quiet { Progress::none() } else { Progress::new(total) });
     let worker = Arc::clone(&progress);
     let made = until_interrupted(move || reproduce(&papers, options, &worker));
@@ -85,7 +85,7 @@ fn reproduce(
 ) -> Result<Vec<Reproduction>, Error> {
     let one = |paper: &&'static Paper| {
         progress.say(paper.id);
-        anabranch_lab::reproduce(paper, options, &|| progress.advance(paper.cost)).map_err(not_reproduced)
+        paper.reproduce(options, &|| progress.advance(paper.cost)).map_err(not_reproduced)
     };
     papers.iter().map(one).collect()
 }

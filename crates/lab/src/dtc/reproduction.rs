@@ -5,7 +5,6 @@ use super::claims;
 use super::figures;
 use super::tables::Tables;
 use crate::reproduction::{self, Figure, Options, Paper, ReproduceError, Reproduction};
-use crate::targets;
 use crate::work::Work;
 
 /// The paper.
@@ -19,6 +18,11 @@ pub const PAPER: Paper = Paper {
     runs: 30,
     quick_runs: 5,
     cost: 1_200,
+    experiment: &Dtc,
+    targets: include_str!("targets.toml"),
+    errata: include_str!("errata.toml"),
+    planned,
+    reproduce,
 };
 
 /// Runs that [`reproduce`] makes.
@@ -58,8 +62,8 @@ pub fn reproduce(options: Options, work: &Work<'_>) -> Result<Reproduction, Repr
         tables: tables.pages(command),
         figures,
         verdicts: claims::verdicts(&tables, &drawn),
-        parameters: reproduction::parameters(&Dtc, &targets::dtc(), ours),
-        errata: reproduction::errata_of(&PAPER),
+        parameters: reproduction::parameters(&Dtc, &PAPER.targets(), ours),
+        errata: PAPER.errata(),
     })
 }
 

@@ -5,7 +5,6 @@ use super::claims;
 use super::figures;
 use super::tables::Tables;
 use crate::reproduction::{self, Figure, Options, Paper, ReproduceError, Reproduction, Table};
-use crate::targets;
 use crate::work::Work;
 
 /// The paper.
@@ -20,6 +19,11 @@ pub const PAPER: Paper = Paper {
     runs: 30,
     quick_runs: 3,
     cost: 65_000,
+    experiment: &Mptcp,
+    targets: include_str!("targets.toml"),
+    errata: include_str!("errata.toml"),
+    planned,
+    reproduce,
 };
 
 /// Runs that [`reproduce`] makes.
@@ -74,8 +78,8 @@ pub(crate) fn written(options: Options, tables: &Tables) -> Result<Reproduction,
         tables: pages,
         figures,
         verdicts: claims::verdicts(tables),
-        parameters: reproduction::parameters(&Mptcp, &targets::mptcp(), ours),
-        errata: reproduction::errata_of(&PAPER),
+        parameters: reproduction::parameters(&Mptcp, &PAPER.targets(), ours),
+        errata: PAPER.errata(),
     })
 }
 

@@ -1,18 +1,19 @@
-//! The paper's numbers and claims beside what we measure: every value and trend of [`crate::targets::rdca`].
+//! The paper's numbers and claims beside what we measure: every value and trend of the list of targets.
 
 mod trends;
 
 use super::Protocol;
 use super::sweeps::{CONTENDERS, Contender, Load, Quantity, SWEEP_RATE, Sweeps, TCPS};
 use super::tables::{TABLES, Table, printed, rounded};
+use crate::rdca::reproduction::PAPER;
 use crate::stats::{self, Summary};
-use crate::targets::{self, Kind, Target};
+use crate::targets::{Kind, Target};
 use crate::verdict::{Figure, Holds, Judged, Rule, Verdict};
 
 /// Judges every claim, by our protocol.
 pub fn verdicts(sweeps: &Sweeps) -> Vec<Verdict> {
     let judge = Judge { sweeps };
-    let judged = targets::rdca().into_iter().filter(|t| t.kind != Kind::Param).map(|target| {
+    let judged = PAPER.targets().into_iter().filter(|t| t.kind != Kind::Param).map(|target| {
         let judged = judge.claim(&target);
         Verdict::of(target, judged)
     });

@@ -6,7 +6,6 @@ use super::figures;
 use super::sweeps::{Grid, SWEEP_RATE, Sweeps, TRIED};
 use super::tables::{self, TABLES};
 use crate::reproduction::{self, Extent, Figure, Options, Paper, ReproduceError, Reproduction};
-use crate::targets;
 use crate::work::Work;
 
 /// The paper.
@@ -20,6 +19,11 @@ pub const PAPER: Paper = Paper {
     runs: 20,
     quick_runs: 2,
     cost: 240_000,
+    experiment: &Rdca,
+    targets: include_str!("targets.toml"),
+    errata: include_str!("errata.toml"),
+    planned,
+    reproduce,
 };
 
 fn grid(options: &Options) -> Grid {
@@ -76,8 +80,8 @@ pub(crate) fn written(options: Options, sweeps: &Sweeps) -> Result<Reproduction,
         tables: pages,
         figures,
         verdicts: claims::verdicts(sweeps),
-        parameters: reproduction::parameters(&Rdca, &targets::rdca(), ours),
-        errata: reproduction::errata_of(&PAPER),
+        parameters: reproduction::parameters(&Rdca, &PAPER.targets(), ours),
+        errata: PAPER.errata(),
     })
 }
 

@@ -29,7 +29,7 @@ fn numbers_stand_to_the_right() {
 
 /// A paper with one of everything, and text that would break out of its place.
 fn reproduction() -> Reproduction {
-    let target = crate::targets::dtc().swap_remove(3);
+    let target = crate::dtc::reproduction::PAPER.targets().swap_remove(3);
     let judged = Judged::number(
         7307.0,
         crate::verdict::Figure { mean: 9999.0, ci95: Some(12.0), runs: 30 },
@@ -67,8 +67,12 @@ fn reproduction() -> Reproduction {
             command: "anabranch lab run dtc".to_owned(),
         }],
         verdicts: vec![Verdict::of(target, judged.because("somebody <else> did it"))],
-        parameters: crate::reproduction::parameters(&crate::dtc::Dtc, &crate::targets::dtc(), |_| "ours"),
-        errata: crate::reproduction::errata_of(&crate::dtc::reproduction::PAPER),
+        parameters: crate::reproduction::parameters(
+            &crate::dtc::Dtc,
+            &crate::dtc::reproduction::PAPER.targets(),
+            |_| "ours",
+        ),
+        errata: crate::dtc::reproduction::PAPER.errata(),
     }
 }
 

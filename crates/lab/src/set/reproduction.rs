@@ -6,7 +6,6 @@ use super::{Set, TEMPLATE, canonical};
 use crate::experiment::{ParameterError, RunError};
 use crate::plot::csv;
 use crate::reproduction::{self, Extent, Figure, Options, Paper, ReproduceError, Reproduction, Table};
-use crate::targets;
 use crate::verdict::number;
 use crate::work::Work;
 
@@ -21,6 +20,11 @@ pub const PAPER: Paper = Paper {
     runs: 10,
     quick_runs: 2,
     cost: 1_000,
+    experiment: &Set,
+    targets: include_str!("targets.toml"),
+    errata: include_str!("errata.toml"),
+    planned,
+    reproduce,
 };
 
 fn panels(options: &Options) -> Vec<Panel> {
@@ -64,8 +68,8 @@ pub fn reproduce(options: Options, work: &Work<'_>) -> Result<Reproduction, Repr
         tables,
         figures: made,
         verdicts: claims::verdicts(&drawn, work)?,
-        parameters: reproduction::parameters(&Set, &targets::set(), ours),
-        errata: reproduction::errata_of(&PAPER),
+        parameters: reproduction::parameters(&Set, &PAPER.targets(), ours),
+        errata: PAPER.errata(),
     })
 }
 

@@ -7,7 +7,6 @@ use super::response::{self, Response};
 use super::settings::{Grid, Measured};
 use super::tables;
 use crate::reproduction::{self, Extent, Figure, Options, Paper, ReproduceError, Reproduction, Table};
-use crate::targets;
 use crate::work::Work;
 
 /// The paper.
@@ -21,6 +20,11 @@ pub const PAPER: Paper = Paper {
     runs: 10,
     quick_runs: 2,
     cost: 800_000,
+    experiment: &Sockbuf,
+    targets: include_str!("targets.toml"),
+    errata: include_str!("errata.toml"),
+    planned,
+    reproduce,
 };
 
 fn grid(options: &Options) -> Grid {
@@ -108,8 +112,8 @@ pub(crate) fn written(
         tables: pages,
         figures,
         verdicts: claims::verdicts(measured, responses),
-        parameters: reproduction::parameters(&Sockbuf, &targets::sockbuf(), ours),
-        errata: reproduction::errata_of(&PAPER),
+        parameters: reproduction::parameters(&Sockbuf, &PAPER.targets(), ours),
+        errata: PAPER.errata(),
     })
 }
 

@@ -54,7 +54,7 @@ fn no_number_is_no_success() {
 
 #[test]
 fn what_contradicts_itself_says_by_which_reading_it_would_hold() {
-    let target = |suspect| Target { suspect, ..crate::targets::dtc().swap_remove(0) };
+    let target = |suspect| Target { suspect, ..crate::dtc::reproduction::PAPER.targets().swap_remove(0) };
     let judged = || Judged::number(3010.0, Figure::computed(3010.0), Rule::Near(1.0));
     assert_eq!(Verdict::of(target(false), judged()).holds, Holds::Yes);
     for verdict in [Verdict::of(target(true), judged()), Verdict::of(target(false), judged().against("D9"))] {

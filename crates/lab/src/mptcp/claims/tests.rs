@@ -3,6 +3,7 @@
 use super::*;
 use crate::completeness::Once;
 use crate::mptcp::figures::{self, Picture};
+use crate::mptcp::reproduction::PAPER;
 
 /// Two runs of every cell, and how many runs were told of.
 pub(crate) fn measured() -> &'static (Tables, usize) {
@@ -17,7 +18,7 @@ fn tables() -> &'static Tables {
 #[test]
 fn every_value_and_trend_has_a_verdict() {
     let verdicts = verdicts(tables());
-    let wanted = targets::mptcp().into_iter().filter(|t| t.kind != Kind::Param).map(|t| t.id);
+    let wanted = PAPER.targets().into_iter().filter(|t| t.kind != Kind::Param).map(|t| t.id);
     assert_eq!(verdicts.iter().map(|v| v.id.clone()).collect::<Vec<_>>(), wanted.collect::<Vec<_>>());
     for v in &verdicts {
         let text = &v.judged.measured;
@@ -57,7 +58,7 @@ fn what_is_far_from_doubt_holds() {
 /// M24, M25, M26: the corrected numbers are those that follow from the others that are printed.
 #[test]
 fn corrected_numbers_follow_from_the_printed_ones() {
-    let all = targets::mptcp();
+    let all = PAPER.targets();
     let number = |id: &str| {
         let target = all.iter().find(|t| t.id == format!("mptcp.{id}")).expect("a target");
         let value = target.value.as_ref().expect("a number");

@@ -3,6 +3,7 @@
 use super::*;
 use crate::completeness::Once;
 use crate::rdca::figures;
+use crate::rdca::reproduction::PAPER;
 use crate::rdca::sweeps::Grid;
 
 /// Two short runs of the fewest cells, and how many runs were told of.
@@ -18,7 +19,7 @@ pub(crate) fn sweeps() -> &'static Sweeps {
 #[test]
 fn every_value_and_trend_has_a_verdict() {
     let verdicts = verdicts(sweeps());
-    let wanted = targets::rdca().into_iter().filter(|t| t.kind != Kind::Param).map(|t| t.id);
+    let wanted = PAPER.targets().into_iter().filter(|t| t.kind != Kind::Param).map(|t| t.id);
     assert_eq!(verdicts.iter().map(|v| v.id.clone()).collect::<Vec<_>>(), wanted.collect::<Vec<_>>());
     for v in &verdicts {
         let text = &v.judged.measured;
