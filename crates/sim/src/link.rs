@@ -1,4 +1,4 @@
-//! One direction of a point-to-point link: a drop-tail queue, a transmitter, a delay, a lossy channel.
+//! One direction of a point-to-point link: a queue, a transmitter, a delay, a lossy channel.
 //!
 //! # Method
 //!
@@ -171,6 +171,8 @@ pub enum Offer {
     AcceptedFirst(Instant),
     /// Accepted behind others.
     Accepted,
+    /// Not looked at: [`Link::depart`] is due now, and comes first.
+    DepartFirst,
     /// Given to the queue's discipline; at this time, if there is one, [`Link::depart`] is due. See [`Link::take_dropped`].
     Waits(Option<Instant>),
     /// Refused; the caller drops it.
@@ -215,6 +217,8 @@ struct Managed {
     /// When the transmitter asks for the next packet; `None` while nothing waits.
     due: Option<Instant>,
     verdicts: Verdicts,
+    /// Packets that were dropped and counted, until somebody takes them.
+    dropped: Vec<(PacketHandle, LinkDrop)>,
 }
 
 /// The transmitter has asked for a packet.
@@ -255,7 +259,7 @@ impl Link {
     }
 
     fn managed_by(queue: Box<dyn Discipline>) -> Box<Managed> {
-        Box::new(Managed { queue, due: None, verdicts: Verdicts::default() })
+        Box::new(Managed { queue, due: None, verdicts: Verdicts::default(), dropped: Vec::new() })
     }
 
     /// Where it starts.
@@ -436,6 +440,9 @@ impl Link {
             self.metrics.dropped_down += 1;
             return Offer::Refused(LinkDrop::Down);
         };
+        if managed.due == Some(now) {
+            return Offer::DepartFirst;
+        }
         self.metrics.enqueued += 1;
         if self.free_at <= now && managed.due.is_none() {
             managed.queue.pass(now, &mut handle, &mut managed.verdicts);
@@ -478,14 +485,14 @@ impl Link {
 
     /// Takes the packets that the queue's discipline has dropped since this was last called.
     pub fn take_dropped(&mut self) -> Vec<(PacketHandle, LinkDrop)> {
-        self.managed.as_mut().map(|managed| std::mem::take(&mut managed.verdicts.dropped)).unwrap_or_default()
+        self.managed.as_mut().map(|managed| std::mem::take(&mut managed.dropped)).unwrap_or_default()
     }
 
     /// Counts what the discipline has decided just now.
     fn count_verdicts(&mut self) {
         let Some(managed) = &mut self.managed else { return };
         self.metrics.marked += std::mem::take(&mut managed.verdicts.marked);
-        for (_, why) in &managed.verdicts.dropped {
+        for (packet, why) in managed.verdicts.dropped.drain(..) {
             match why {
                 LinkDrop::QueueFull => {
                     self.metrics.enqueued -= 1;
@@ -493,6 +500,7 @@ impl Link {
                 }
                 _ => self.metrics.dropped_early += 1,
             }
+            managed.dropped.push((packet, why));
         }
     }
 

@@ -106,7 +106,11 @@ impl Probe {
     pub fn figures(&self, end: Instant, world: &World) -> Vec<Figure> {
         let (until, mut figures) = match &self.stage {
             Stage::Over(until, figures) => (*until, figures.clone()),
-            Stage::Before | Stage::Within => (end, self.measure.figures(end, world)),
+            Stage::Before | Stage::Within => {
+                // Whoever only steps may have gone past the end without a look.
+                let end = if self.window.apps.is_empty() { end.min(self.window.until) } else { end };
+                (end, self.measure.figures(end, world))
+            }
         };
         let length = until.saturating_since(self.window.from).as_secs_f64();
         figures.insert(0, Figure::new("window_s", length, "s"));

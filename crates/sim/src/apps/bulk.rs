@@ -195,10 +195,16 @@ impl BulkSender {
         let (to, transport) = ((self.config.to, self.config.port), self.config.transport);
         match self.subflows.connect(ctx, to, transport, self.config.segments()) {
             Some(Ok(id)) => self.id = Some(id),
-            Some(Err(_)) => self.outcome = Outcome::Failed(CloseReason::Refused),
+            Some(Err(_)) => self.end(ctx, Outcome::Failed(CloseReason::Refused)),
             // A path will come, and be heard of.
             None => {}
         }
+    }
+
+    /// All is delivered, or nothing more will be.
+    fn end(&mut self, ctx: &mut Ctx<'_>, outcome: Outcome) {
+        (self.outcome, self.finished) = (outcome, Some(ctx.now()));
+        ctx.finished();
     }
 
     /// Number of bytes to deliver; `None` if the transfer has no end.
@@ -248,6 +254,7 @@ impl App for BulkSender {
     fn start(&mut self, ctx: &mut Ctx<'_>) {
         if matches!(self.config.content, Content::Until(end) if end <= ctx.now()) {
             // The node has recovered after the end.
+            ctx.finished();
             return;
         }
         *self = Self::new(self.config.clone());
@@ -288,9 +295,7 @@ impl App for BulkSender {
                 } else {
                     let acked = self.info.map_or(0, |info| info.bytes_acked);
                     if acked >= self.written && self.outcome == Outcome::Pending {
-                        self.outcome = Outcome::Done;
-                        self.finished = Some(ctx.now());
-                        ctx.finished();
+                        self.end(ctx, Outcome::Done);
                     }
                 }
             }
@@ -300,10 +305,8 @@ impl App for BulkSender {
                 self.look(ctx, id);
                 self.id = None;
                 if self.outcome == Outcome::Pending {
-                    self.finished = Some(ctx.now());
-                    ctx.finished();
                     let done = reason == CloseReason::Graceful;
-                    self.outcome = if done { Outcome::Done } else { Outcome::Failed(reason) };
+                    self.end(ctx, if done { Outcome::Done } else { Outcome::Failed(reason) });
                 }
             }
         }

@@ -83,6 +83,9 @@ impl App for CbrSource {
                 self.next = None;
             }
         }
+        if self.next.is_none() {
+            ctx.finished();
+        }
         ctx.set_timer(self.next);
     }
 }

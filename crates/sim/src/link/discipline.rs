@@ -27,8 +27,10 @@ pub enum DisciplineConfig {
     /// In the order in which they come, dropped when the queue is full, and marked above `ecn_threshold`.
     #[default]
     DropTail,
-    /// CoDel (RFC 8289): dropped, or marked, once packets have waited for more than `target` for as long as `interval`, which are
-    /// `{ codel = { target = "5 ms", interval = "100 ms" } }` if they are not given.
+    /// CoDel (RFC 8289): once packets have waited for more than `target` for as long as `interval`, one is told of, and then more and
+    /// more often: it is marked if its transport understands ECN, and otherwise dropped. `{ codel = { target = "5 ms", interval =
+    /// "100 ms" } }` if they are not given. `target` should be more than the transmission of a packet takes: where marks alone do not
+    /// shorten the queue, nearly all packets that cannot be marked are dropped.
     Codel(CodelConfig),
 }
 

@@ -45,6 +45,8 @@ impl Network {
 
     /// Changes the rate of one direction of a link, in bit/s, at least 1.
     pub fn set_rate(&mut self, now: Instant, link: LinkId, rate: u64) {
+        // A packet that is due begins at the old rate.
+        self.handle_departure(now, link);
         let next = self.graph.link_mut(link).set_rate(now, rate);
         self.schedule_arrival(link, next);
         self.watch_incident(now, Incident::Rate(link, rate));

@@ -7,17 +7,20 @@ use crate::packet::NodeId;
 use crate::radio::{EnergyUse, RadioState};
 use crate::world::World;
 
-/// Energy of the radios of some nodes: of all together in each state, and of each node.
+/// Energy of the radios of some nodes: of all together in each state, and perhaps of each node.
 #[derive(Debug)]
 pub struct Energy {
     nodes: Vec<NodeId>,
+    /// There are figures of each node.
+    singly: bool,
     before: Vec<EnergyUse>,
 }
 
 impl Energy {
-    /// Of these nodes; one without a radio counts as one that draws nothing.
-    pub fn of(nodes: Vec<NodeId>) -> Self {
-        Self { before: vec![EnergyUse::default(); nodes.len()], nodes }
+    /// Of these nodes; one without a radio counts as one that draws nothing. `singly` for figures of each node, which should be the
+    /// same nodes in every run.
+    pub fn of(nodes: Vec<NodeId>, singly: bool) -> Self {
+        Self { before: vec![EnergyUse::default(); nodes.len()], nodes, singly }
     }
 
     fn now(&self, now: Instant, world: &World) -> Vec<EnergyUse> {
@@ -42,7 +45,7 @@ impl Measure for Energy {
             figures.push(Figure::new(format!("{}_j", state.name()), all.joules[i], "J"));
             figures.push(Figure::new(format!("{}_s", state.name()), all.seconds[i], "s"));
         }
-        for (node, used) in self.nodes.iter().zip(&used) {
+        for (node, used) in self.nodes.iter().zip(&used).filter(|_| self.singly) {
             let name = world.network.node_name(*node);
             figures.push(Figure::new(format!("{name}.energy_j"), used.energy_j(), "J"));
         }

@@ -12,7 +12,7 @@ pub struct PowerConfig {
     pub transmit: f64,
     /// While it senses the signals of others, be they for it or not.
     pub receive: f64,
-    /// While the channel is clear, and while it turns around.
+    /// While the channel is clear.
     pub listen: f64,
     /// While it is off.
     pub off: f64,

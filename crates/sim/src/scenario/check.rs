@@ -168,6 +168,7 @@ impl Checker<'_> {
         let deployment = self.expand(&mut file)?;
         let mut nodes = self.nodes(&file)?;
         let emulation = self.emulation(&mut file, &nodes)?;
+        self.leave_thresholds_aside(&mut file);
         let (links, group_links) = self.links(&file)?;
         self.interfaces(&file, &mut nodes, &links)?;
         for section in file.link.iter_mut().filter(|section| section.reordering.0 == 0.0) {

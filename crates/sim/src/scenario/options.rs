@@ -143,7 +143,9 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for WordOrTable<T> {
                 let value = T::deserialize(MapAccessDeserializer::new(&mut map))?;
                 match map.next_key::<String>()? {
                     None => Ok(value),
-                    Some(word) => Err(A::Error::custom(format!("one word is enough, found also `{word}`"))),
+                    Some(key) => Err(A::Error::custom(format!(
+                        "expected a table with one word, found also `{key}`: options stand in the word's own table"
+                    ))),
                 }
             }
         }

@@ -21,10 +21,17 @@ pub enum ProbeKind {
 }
 
 impl ProbeKind {
-    /// The measure of some nodes.
-    pub(super) fn measure(self, nodes: Vec<NodeId>) -> Box<dyn Measure> {
+    /// The measure of some nodes, which are `drawn` anew for each run or not.
+    pub(super) fn measure(self, nodes: Vec<NodeId>, drawn: bool) -> Box<dyn Measure> {
         match self {
-            Self::Energy => Box::new(Energy::of(nodes)),
+            Self::Energy => Box::new(Energy::of(nodes, !drawn)),
+        }
+    }
+
+    /// What it measures is that of radios: its nodes are on the air.
+    pub(super) fn is_of_radios(self) -> bool {
+        match self {
+            Self::Energy => true,
         }
     }
 }
@@ -36,12 +43,13 @@ impl ProbeKind {
 pub struct ProbeSection {
     /// What is measured.
     pub kind: ProbeKind,
-    /// The nodes: names of nodes or groups, or patterns such as "n*". All nodes on the air if none are given.
+    /// The nodes: a group, or names of nodes and patterns such as "n*". All nodes on the air if none are given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nodes: Option<FromName>,
-    /// A transfer or a traffic, or several by a pattern. The window begins with the first of them and ends with the last: a traffic
-    /// with a `stop` ends then; another one over TCP, and a transfer, when the senders know that everything has arrived. Either this
-    /// or `from` and `until`.
+    /// A transfer or a traffic, or several by a pattern. The window begins with the first of them and ends with the last. A transfer
+    /// ends when its sender knows that everything has arrived, or that it has failed. A traffic with a `stop` ends then, whatever
+    /// carries it; another one ends with its last packet: over UDP when that is made, otherwise when its source knows that it has
+    /// arrived. What goes on ends with the run. Either this or `from` and `until`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub during: Option<String>,
     /// When the window begins; the beginning of the run if neither this nor `during` is given.

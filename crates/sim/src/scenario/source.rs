@@ -478,6 +478,15 @@ fn apply_to<'s>(slot: &mut Node<'s>, steps: &[&str], value: &Node<'s>) -> Result
             }
             Ok(())
         }
+        // A word that can have a table stands for an empty one.
+        DeValue::String(word) if word == step && !rest.is_empty() => {
+            *slot.get_mut() = DeValue::Table(DeTable::new());
+            apply_to(slot, steps, value)
+        }
+        DeValue::String(word) => {
+            let hint = format!("it is `{word}` now: set it before, or with what is inside");
+            Err((format!("`{step}` cannot be set inside of a string"), Some(hint)))
+        }
         other => Err((format!("`{step}` cannot be set inside of a {}", other.type_str()), None)),
     }
 }

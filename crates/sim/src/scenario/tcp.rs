@@ -124,7 +124,7 @@ pub struct TcpProfile {
     pub dsack: Option<bool>,
     /// Send SACK blocks in segments with data too. Needs the receiver's side of SACK.
     pub sack_on_data: Option<bool>,
-    /// Whether explicit congestion notification (RFC 3168) is used. Queues mark where a link has an `ecn_threshold`.
+    /// Whether explicit congestion notification (RFC 3168) is used. Queues mark where a link has an `ecn_threshold`, or a `discipline` that marks.
     pub ecn: Option<EcnMode>,
     /// A mark takes less of the window than a loss (RFC 8511).
     pub abe: Option<bool>,

@@ -27,7 +27,7 @@ impl Medium for Cable {
     const ID: MediumId = MediumId::CABLE;
 
     #[inline(always)]
-    fn transmit(net: &mut Network, now: Instant, link: LinkId, _: Past, handle: PacketHandle) {
+    fn transmit(net: &mut Network, now: Instant, link: LinkId, past: Past, handle: PacketHandle) {
         let this = net.graph.link_mut(link);
         match this.offer(now, handle) {
             Offer::AcceptedFirst(arrival) => {
@@ -36,6 +36,11 @@ impl Medium for Cable {
             }
             Offer::Accepted => {}
             Offer::Waits(due) => return net.wait(now, link, handle, due),
+            Offer::DepartFirst => {
+                // Whichever event comes first at an instant: the packet that is due makes room.
+                net.handle_departure(now, link);
+                return Self::transmit(net, now, link, past, handle);
+            }
             Offer::Refused(why) => {
                 net.watch(now, link, Point::Dropped(why), handle);
                 net.packets.remove(handle);

@@ -242,7 +242,7 @@ impl Checker<'_> {
                 if names.len() == 1 {
                     return Ok(Named::Group(group));
                 }
-                let hint = Some("write a traffic of its own for the group");
+                let hint = Some("a group stands alone: say the same again for the other names");
                 return self.fault(path, format!("the group `{name}` stands beside other names"), hint);
             }
             if let Some(nodes) = file.nodes.iter().find(|nodes| nodes.name == *name) {

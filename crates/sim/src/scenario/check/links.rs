@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::super::file::{FactorsSection, FileConfig, LinkSection, Loss};
+use super::super::options::WordOrTable;
 use super::super::source::Step;
 use super::super::units::{QueueSize, Size};
 use super::super::{GroupLinkSpec, LinkSpec};
@@ -58,6 +59,20 @@ impl Checker<'_> {
         self.first_links.push(links.len());
         self.names_differ(file)?;
         Ok((links, of_groups))
+    }
+
+    /// Where the discipline is chosen from outside, a threshold of the file is not meant for another one than "drop-tail".
+    pub(super) fn leave_thresholds_aside(&self, file: &mut FileConfig) {
+        for (i, section) in file.link.iter_mut().enumerate() {
+            let is_managed = section.discipline.0 != DisciplineConfig::DropTail;
+            if is_managed
+                && section.ecn_threshold.is_some()
+                && self.is_chosen(at!["link", i, "discipline"])
+                && self.source.is_of_file(&self.tree, at!["link", i, "ecn_threshold"])
+            {
+                section.ecn_threshold = None;
+            }
+        }
     }
 
     /// Who is at an end of a link.
@@ -138,7 +153,13 @@ impl Checker<'_> {
             back.rate = other.rate.map_or(back.rate, |rate| rate.0);
             back.delay = other.delay.map_or(back.delay, |span| span.0);
             back.queue = other.queue.map_or(back.queue, |queue| queue.0);
-            back.discipline = other.discipline.map_or(back.discipline, |discipline| discipline.0);
+            if let Some(WordOrTable(discipline)) = other.discipline {
+                back.discipline = discipline;
+                if discipline != DisciplineConfig::DropTail {
+                    // The threshold is that of the other direction.
+                    back.ecn_threshold = None;
+                }
+            }
             back.ecn_threshold = other.ecn_threshold.map_or(back.ecn_threshold, |size| Some(size.0));
             back.spacing = other.spacing.map_or(back.spacing, |span| span.0);
             back.mtu = other.mtu.unwrap_or(back.mtu);
@@ -164,11 +185,14 @@ impl Checker<'_> {
             return self.fault(&at("queue"), message, Some(hint));
         }
         if let Err((key, message)) = link.discipline.check() {
-            return self.fault(&at("discipline"), format!("`{key}`: {message}"), None);
+            let hint = "by default `target` is 5 ms and `interval` 100 ms";
+            return self.fault(&at("discipline"), format!("`{key}`: {message}"), Some(hint));
         }
         if link.ecn_threshold.is_some() && link.discipline != DisciplineConfig::DropTail {
-            let message = "the discipline decides which packets are marked, and not a threshold";
-            return self.fault(&at("ecn_threshold"), message, Some("leave one of the two out"));
+            let message =
+                "`ecn_threshold` beside a `discipline` that decides itself which packets are marked";
+            let hint = "leave the threshold out, or say `discipline = \"drop-tail\"`";
+            return self.fault(&at("ecn_threshold"), message, Some(hint));
         }
         let above = match (link.ecn_threshold, link.queue) {
             (Some(QueueLimit::Packets(threshold)), QueueLimit::Packets(most)) => threshold > most,

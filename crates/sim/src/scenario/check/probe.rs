@@ -4,7 +4,7 @@ use anabranch_core::time::Instant;
 
 use super::super::probe::{During, ProbeSection, ProbeSpec};
 use super::super::traffic::Senders;
-use super::super::units::quoted;
+use super::super::units::{Span, quoted};
 use super::super::{Scenario, did_you_mean};
 use super::deployment::Named;
 use super::{Checked, Checker, at, matches};
@@ -17,27 +17,40 @@ impl Checker<'_> {
     }
 
     fn probe(&self, name: &str, section: &ProbeSection, scenario: &Scenario) -> Checked<ProbeSpec> {
-        if scenario.radio.is_none() {
+        if name.is_empty() || name.contains('.') {
+            let message = format!("`{name}` cannot be the name of a probe");
+            let hint = Some("figures are `probe.NAME.FIGURE`: choose a name without a dot");
+            return self.fault(at!["probe", name], message, hint);
+        }
+        let of_radios = section.kind.is_of_radios();
+        if of_radios && scenario.radio.is_none() {
             let hint = Some("leave the probe out, or add `[radio]` or `[wifi]`");
             return self.fault(at!["probe", name, "kind"], "no node has a radio whose energy counts", hint);
         }
         let nodes = match &section.nodes {
             None => {
                 let nodes = (0..scenario.nodes.len() as u32).map(NodeId);
-                Senders::Nodes(nodes.filter(|node| scenario.is_on_air(*node)).collect())
+                Senders::Nodes(nodes.filter(|node| !of_radios || scenario.is_on_air(*node)).collect())
             }
             Some(names) => {
                 let path = at!["probe", name, "nodes"];
+                if names.names().is_empty() {
+                    let hint = Some("leave `nodes` out for all nodes on the air");
+                    return self.fault(path, "a probe of no nodes measures nothing", hint);
+                }
                 match self.nodes_named(path, names.names(), &scenario.resolved)? {
                     Named::Group(group) => Senders::Group(group),
-                    Named::Nodes(nodes) => match nodes.iter().find(|node| !scenario.is_on_air(**node)) {
-                        None => Senders::Nodes(nodes),
-                        Some(wired) => {
+                    Named::Nodes(nodes) => {
+                        let wired = nodes.iter().find(|node| of_radios && !scenario.is_on_air(**node));
+                        if let Some(wired) = wired {
                             let message =
                                 format!("`{}` is not on the air", scenario.nodes[wired.index()].name);
-                            return self.fault(path, message, Some("name nodes that have a `position`"));
+                            let hint =
+                                "name nodes that have a `position`, or leave `nodes` out for all of them";
+                            return self.fault(path, message, Some(hint));
                         }
-                    },
+                        Senders::Nodes(nodes)
+                    }
                 }
             }
         };
@@ -57,7 +70,13 @@ impl Checker<'_> {
                 return late("until", format!("the simulation ends at {}", scenario.resolved.stop));
             }
             if until <= from {
-                return late("until", "the window ends before it begins".to_owned());
+                return late(
+                    "until",
+                    format!(
+                        "the window begins at {} and ends before, or then",
+                        Span(from.saturating_since(Instant::ZERO))
+                    ),
+                );
             }
             return Ok(During::Moments(from, until));
         };

@@ -12,11 +12,12 @@ use crate::probe::{Probe, Window};
 impl Scenario {
     pub(super) fn plan_probes(&self, plan: &mut Plan, drawn: &Drawn) {
         for spec in &self.probes {
-            let nodes = match &spec.nodes {
-                Senders::Nodes(nodes) => nodes,
-                Senders::Group(group) => &drawn.groups[*group],
+            let (nodes, is_drawn) = match &spec.nodes {
+                Senders::Nodes(nodes) => (nodes, false),
+                Senders::Group(group) => (&drawn.groups[*group], true),
             };
-            let (window, measure) = (self.window(spec, &plan.planned), spec.kind.measure(nodes.clone()));
+            let measure = spec.kind.measure(nodes.clone(), is_drawn);
+            let window = self.window(spec, &plan.planned);
             plan.builder.probe(Probe::new(&spec.name, window, measure));
         }
     }
@@ -39,7 +40,7 @@ impl Scenario {
             let spec = &self.traffic[index];
             window.from = window.from.min(spec.start);
             // The same for all that may carry it, so that energies can be compared.
-            if spec.stop < self.stop || spec.carrier.transport().is_none() {
+            if spec.stop < self.stop {
                 window.until = window.until.max(spec.stop);
             } else {
                 let sources = planned.traffic.iter().filter(|planned| planned.index == index);

@@ -1,5 +1,7 @@
 //! Queue disciplines: what flows see of them.
 
+use anabranch_core::time::Duration;
+
 use super::*;
 use crate::link::discipline::DisciplineConfig;
 use crate::scenario::record::Metrics;
@@ -109,7 +111,7 @@ fn a_discipline_can_be_chosen_from_outside_and_for_one_direction() {
         ("link.l.discipline.codel.target=0 s", "must not wait at all"),
         ("link.l.discipline.codel.target=1 s", "expected more than `target`"),
         ("link.l.discipline=5", "expected a word, or a table"),
-        ("link.l.discipline={ codel = { }, drop-tail = { } }", "one word is enough"),
+        ("link.l.discipline={ codel = { }, interval = 5 }", "options stand in the word's own table"),
     ] {
         let error = read(set).expect_err(set).to_string();
         assert!(error.contains(message), "{set}: {error}");
@@ -117,5 +119,30 @@ fn a_discipline_can_be_chosen_from_outside_and_for_one_direction() {
     let both =
         Source::new("a.toml", text).set("link.l.discipline=codel").set("link.l.ecn_threshold=20 packets");
     let error = both.scenario().expect_err("two ways of marking").to_string();
-    assert!(error.contains("the discipline decides which packets are marked"), "{error}");
+    assert!(error.contains("`ecn_threshold` beside a `discipline`"), "{error}");
+}
+
+#[test]
+fn a_word_and_its_table_are_set_alike() {
+    let text = "[[node]]\nname = \"a\"\n[[node]]\nname = \"b\"\n[[link]]\nname = \"l\"\nfrom = \"a\"\nto = \"b\"\nrate = \"1 Mbit/s\"\ndelay = \"1 ms\"\n";
+    let read = |more: &str, set: &str| Source::new("a.toml", format!("{text}{more}")).set(set).scenario();
+    let target = |scenario: &Scenario, link: usize| match scenario.links[link].config.discipline {
+        DisciplineConfig::Codel(config) => Some(config.target.0),
+        DisciplineConfig::DropTail => None,
+    };
+    let word = read("discipline = \"codel\"\n", "link.*.discipline.codel.target=7 ms").unwrap();
+    assert_eq!(target(&word, 0), Some(Duration::from_millis(7)));
+    let error =
+        read("discipline = \"drop-tail\"\n", "link.l.discipline.codel.target=7 ms").unwrap_err().to_string();
+    assert!(error.contains("it is `drop-tail` now"), "{error}");
+    // A threshold of the file is left aside for another discipline, and stays where none is chosen.
+    let marks = "ecn_threshold = \"20 packets\"\n";
+    let chosen = read(marks, "link.l.discipline=codel").unwrap();
+    assert_eq!((target(&chosen, 0).is_some(), chosen.links[0].config.ecn_threshold), (true, None));
+    assert_eq!(Source::new("b.toml", chosen.to_toml()).scenario().unwrap().links, chosen.links);
+    let kept = read(marks, "link.l.discipline=drop-tail").unwrap();
+    assert!(kept.links[0].config.ecn_threshold.is_some());
+    let back = read(&format!("{marks}back = {{ discipline = \"codel\" }}\n"), "seed=2").unwrap();
+    assert_eq!((target(&back, 0), target(&back, 1).is_some()), (None, true));
+    assert!(back.links[0].config.ecn_threshold.is_some() && back.links[1].config.ecn_threshold.is_none());
 }

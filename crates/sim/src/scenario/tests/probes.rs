@@ -246,6 +246,9 @@ fn other_radios_have_the_same_states() {
     }
     let all = ["transmit_s", "receive_s", "listen_s", "off_s"].map(value).iter().sum::<f64>();
     assert!((all - 2.0 * value("window_s")).abs() < 1e-9);
+    // The energy of a node counts until the end, long after the last event: half a watt for the rest of 10 s.
+    let least = 0.5 * (9.0 - value("window_s"));
+    assert!(metrics["wifi.n1.energy_j"].value.unwrap() > value("n1.energy_j") + least);
 }
 
 #[test]
@@ -257,7 +260,8 @@ fn probes_that_cannot_be_are_refused() {
         ("kind = \"energy\"\nduring = \"file\"\nuntil = \"1 s\"", "`during` says when, and so does `until`"),
         ("kind = \"energy\"\nfrom = \"60 s\"", "the simulation ends at 60 s"),
         ("kind = \"energy\"\nuntil = \"61 s\"", "the simulation ends at 60 s"),
-        ("kind = \"energy\"\nfrom = \"5 s\"\nuntil = \"5 s\"", "the window ends before it begins"),
+        ("kind = \"energy\"\nfrom = \"5 s\"\nuntil = \"5 s\"", "begins at 5 s and ends before, or then"),
+        ("kind = \"energy\"\nnodes = []", "a probe of no nodes"),
         ("kind = \"energy\"\nnodes = \"far\"", "`far` is not on the air"),
         ("kind = \"energy\"\nnodes = [\"n1\", \"n9\"]", "there is no node and no group `n9`"),
         ("kind = \"energy\"\nnodes = \"m*\"", "no node's name is like `m*`"),
@@ -266,6 +270,11 @@ fn probes_that_cannot_be_are_refused() {
     ] {
         let error = error(probe);
         assert!(error.contains(at), "{probe}: {error}");
+    }
+    for name in ["\"\"", "\"p.n1\""] {
+        let error =
+            line(&format!("[probe.{name}]\nkind = \"energy\"\n")).scenario().expect_err(name).to_string();
+        assert!(error.contains("cannot be the name of a probe"), "{name}: {error}");
     }
     let wired = r#"
         [[node]]
@@ -282,4 +291,100 @@ fn probes_that_cannot_be_are_refused() {
     "#;
     let error = Source::new("wired.toml", wired).scenario().expect_err("no radio").to_string();
     assert!(error.contains("no node has a radio"), "{error}");
+}
+
+#[test]
+fn windows_of_all_carriers_end_with_their_packets() {
+    let probes = "[probe.p]\nkind = \"energy\"\nduring = \"few\"\n";
+    let few = "[[traffic]]\nname = \"few\"\nkind = \"cbr\"\nfrom = \"n2\"\nto = \"n3\"\npayload = \"20 B\"\ninterval = \"500 ms\"\nstart = \"10 s\"\npackets = 5\nport = 7000\n";
+    for over in ["udp", "tcp", "mptcp", "rdca"] {
+        let text = format!("{few}over = \"{over}\"\n{probes}");
+        let (metrics, _) = run(&line(&text));
+        let value = |name: &str| metrics[name].value.unwrap();
+        assert_eq!(value("traffic.few.packets_delivered"), 5.0, "{over}");
+        // The last packet is made 2 s after the first, and is there at once.
+        let window = value("probe.p.window_s");
+        assert!((2.0..3.5).contains(&window), "{over}: {window} s");
+        // With a `stop` all have the same window.
+        let (metrics, _) = run(&line(&format!("{few}over = \"{over}\"\nstop = \"15 s\"\n{probes}")));
+        assert_eq!(metrics["probe.p.window_s"].value, Some(5.0), "{over}");
+    }
+}
+
+#[test]
+fn a_window_ends_however_its_transfer_does() {
+    let probes = "[probe.p]\nkind = \"energy\"\nduring = \"short\"\n";
+    let short = "[[transfer]]\nname = \"short\"\nkind = \"tcp\"\nfrom = \"n1\"\nto = \"n2\"\nstart = \"2 s\"\nstop = \"5 s\"\n";
+    let of =
+        |events: &str| run(&line(&format!("{short}{probes}{events}"))).0["probe.p.window_s"].value.unwrap();
+    let undisturbed = of("");
+    // What waits at 5 s is still sent.
+    assert!((3.0..58.0).contains(&undisturbed), "{undisturbed} s");
+    // The sender dies before the end, and comes back after it: then there is nothing left to do.
+    let event =
+        |at: u32, action: &str| format!("[[event]]\nat = \"{at} s\"\naction = \"{action}\"\nnode = \"n1\"\n");
+    let failed = of(&[event(4, "fail-node"), event(6, "recover-node")].concat());
+    assert_eq!(failed, 4.0, "from 2 s until it is back");
+    // A pool has no room for a connection: it is refused at once.
+    let pool = "[buffers.none]\nmemory = \"1 B\"\n[[node]]\nname = \"extra\"\nkind = \"node\"\nposition = [0, 30]\nbuffers = \"none\"\n";
+    let refused = "[[transfer]]\nname = \"refused\"\nkind = \"tcp\"\nfrom = \"extra\"\nto = \"n1\"\nbytes = \"1 kB\"\nstart = \"2 s\"\n";
+    let probe = probes.replace("short", "refused");
+    let (metrics, _) = run(&line(&format!("{pool}{refused}{probe}")));
+    assert_eq!(metrics["probe.p.window_s"].value, Some(0.0));
+}
+
+#[test]
+fn groups_that_are_drawn_have_the_same_figures_in_every_run() {
+    let text = r#"
+        stop = "10 s"
+        [radio]
+        range = "80 m"
+        [[node]]
+        name = "sink"
+        kind = "node"
+        position = [0, 0]
+        [[nodes]]
+        name = "n{i}"
+        count = 8
+        place = { random = { width = "100 m", height = "100 m" } }
+        [deployment]
+        connected = false
+        [group.some]
+        random = { count = 2 }
+        [probe.p]
+        kind = "energy"
+        nodes = "some"
+    "#;
+    let scenario = Source::new("group.toml", text).scenario().unwrap_or_else(|error| panic!("{error}"));
+    let names = |run| {
+        let (_, metrics) = scenario.run(1, run, &BTreeMap::new()).unwrap();
+        metrics.into_keys().filter(|name| name.starts_with("probe.")).collect::<Vec<_>>()
+    };
+    let first = names(0);
+    assert_eq!(first.len(), 10);
+    assert!((1..6).all(|run| names(run) == first));
+}
+
+#[test]
+fn a_radio_that_is_off_receives_nothing() {
+    let event =
+        |at: &str, action: &str| format!("[[event]]\nat = \"{at}\"\naction = \"{action}\"\nnode = \"n2\"\n");
+    let events = [event("2050 ms", "fail-node"), event("2400 ms", "recover-node")].concat();
+    let probes = "[probe.p]\nkind = \"energy\"\nnodes = \"n2\"\n[probe.out]\nkind = \"energy\"\nnodes = \"n2\"\nfrom = \"2050 ms\"\nuntil = \"2400 ms\"\n";
+    let (metrics, frames) = run(&line(&format!("{probes}{events}")));
+    let value = |name: &str| metrics[name].value.unwrap();
+    let heard: Vec<(Instant, Instant)> =
+        frames.iter().filter(|(from, ..)| from.index().abs_diff(2) <= 1).map(|(_, a, b)| (*a, *b)).collect();
+    let own: Vec<(Instant, Instant)> =
+        frames.iter().filter(|(from, ..)| from.index() == 2).map(|(_, a, b)| (*a, *b)).collect();
+    let on = [(seconds(0.0), seconds(2.05)), (seconds(2.4), seconds(60.0))];
+    let sum = |spans: &[(Instant, Instant)]| {
+        on.iter().map(|window| union(spans.to_vec(), *window).as_secs_f64()).sum::<f64>()
+    };
+    let transmit = sum(&own);
+    assert!((value("probe.p.transmit_s") - transmit).abs() < 1e-9);
+    assert!((value("probe.p.receive_s") - (sum(&heard) - transmit)).abs() < 1e-9);
+    assert!((value("probe.p.off_s") - 0.35).abs() < 1e-9);
+    assert!(union(heard, (seconds(2.05), seconds(2.4))) > Duration::ZERO, "there was something to hear");
+    assert_eq!((value("probe.out.receive_s"), value("probe.out.listen_s")), (0.0, 0.0));
 }
