@@ -53,7 +53,10 @@ impl Pages {
                 // The book has no folders: `docs/papers/set.md` is not `docs/set.md` there.
                 let within = page.strip_prefix(PAGES).unwrap_or(&page);
                 let parts: Vec<_> = within.iter().map(|part| part.to_string_lossy()).collect();
-                staged.insert(page.clone(), parts.join("-"));
+                let name = parts.join("-");
+                let taken = staged.iter().find(|(other, taken)| **taken == name && **other != page);
+                assert!(taken.is_none(), "{} and {} are one page of the book", page.display(), name);
+                staged.insert(page.clone(), name);
             }
         }
         Self { staged }

@@ -407,9 +407,7 @@ impl<R: BufRead> Reader<R> {
     }
 
     fn reason(&mut self) -> Result<u8, Fault> {
-        Some(self.octets.octet()?)
-            .filter(|r| *r <= reason::EARLY)
-            .ok_or(Fault::Bad("an unknown reason"))
+        Some(self.octets.octet()?).filter(|r| *r <= reason::EARLY).ok_or(Fault::Bad("an unknown reason"))
     }
 
     fn read_frame(&mut self) -> Result<Event, Fault> {
