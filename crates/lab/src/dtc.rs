@@ -32,6 +32,9 @@ use crate::experiment::{
 };
 use meter::Meter;
 
+/// What the paper prints: see [`crate::targets`].
+pub(crate) const TARGETS: &str = include_str!("dtc/targets.toml");
+
 /// The experiment.
 #[derive(Clone, Copy, Debug)]
 pub struct Dtc;

@@ -34,6 +34,9 @@ use crate::stats::quantile;
 use meter::Meter;
 use round_trip::Watch;
 
+/// What the paper prints: see [`crate::targets`].
+pub(crate) const TARGETS: &str = include_str!("mptcp/targets.toml");
+
 /// The experiment.
 #[derive(Clone, Copy, Debug)]
 pub struct Mptcp;

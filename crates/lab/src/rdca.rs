@@ -35,6 +35,9 @@ use crate::stats::{jain, quantile};
 use crate::work::Work;
 use meter::Meter;
 
+/// What the paper prints: see [`crate::targets`].
+pub(crate) const TARGETS: &str = include_str!("rdca/targets.toml");
+
 /// The experiment.
 #[derive(Clone, Copy, Debug)]
 pub struct Rdca;

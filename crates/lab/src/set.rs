@@ -28,6 +28,9 @@ use crate::experiment::{
     self, Chance, Experiment, Metric, Parameter, ParameterError, Point, RunError, Settings,
 };
 
+/// What the paper prints: see [`crate::targets`].
+pub(crate) const TARGETS: &str = include_str!("set/targets.toml");
+
 /// The experiment.
 #[derive(Clone, Copy, Debug)]
 pub struct Set;

@@ -25,6 +25,9 @@ use crate::experiment::{
 use meter::Network;
 pub use meter::{ARRAYS, METRICS, Outcome};
 
+/// What the paper prints: see [`crate::targets`].
+pub(crate) const TARGETS: &str = include_str!("sockbuf/targets.toml");
+
 /// The experiment.
 #[derive(Clone, Copy, Debug)]
 pub struct Sockbuf;

@@ -3,14 +3,14 @@
 use super::config::Mode;
 use super::figures::Drawn;
 use super::tables::{HOPS, LOSSES, Tables};
-use crate::dtc::reproduction::PAPER;
-use crate::targets::{Kind, Target};
+use crate::dtc::TARGETS;
+use crate::targets::{self, Kind, Target};
 use crate::verdict::{Figure, Holds, Judged, Rule, Verdict};
 
 /// Judges every claim by the tables and figures.
 pub fn verdicts(tables: &Tables, drawn: &[Drawn]) -> Vec<Verdict> {
     let judge = Judge { tables, drawn };
-    let judged = PAPER.targets().into_iter().filter(|t| t.kind != Kind::Param).map(|target| {
+    let judged = targets::read(TARGETS).into_iter().filter(|t| t.kind != Kind::Param).map(|target| {
         let judged = judge.claim(&target);
         Verdict::of(target, judged)
     });

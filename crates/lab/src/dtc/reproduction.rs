@@ -19,7 +19,7 @@ pub const PAPER: Paper = Paper {
     quick_runs: 5,
     cost: 1_200,
     experiment: &Dtc,
-    targets: include_str!("targets.toml"),
+    targets: super::TARGETS,
     errata: include_str!("errata.toml"),
     planned,
     reproduce,

@@ -2,11 +2,12 @@
 
 use super::Dtc;
 use super::config::Mode;
-use crate::dtc::reproduction::PAPER;
+use crate::dtc::TARGETS;
 use crate::experiment::{self, Outcome, RunError, Settings};
 use crate::plot::csv;
 use crate::reproduction;
 use crate::stats::{self, Summary};
+use crate::targets;
 use crate::verdict::{self, Figure};
 use crate::work::Work;
 
@@ -313,7 +314,7 @@ fn cell_value(mode: Mode, row: &str, hops: usize, column: &str) -> String {
 
 /// A printed number; empty if the list of targets has none of that name.
 fn number(id: &str) -> String {
-    let found = PAPER.targets().into_iter().find(|t| t.id == id).and_then(|t| t.value);
+    let found = targets::read(TARGETS).into_iter().find(|t| t.id == id).and_then(|t| t.value);
     found.map(|value| value.to_string()).unwrap_or_default()
 }
 

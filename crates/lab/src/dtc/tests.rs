@@ -2,8 +2,9 @@
 
 use super::tables::{HOPS, LOSSES, cell};
 use super::*;
-use crate::dtc::reproduction::PAPER;
+use crate::dtc::TARGETS;
 use crate::experiment::{Outcome, grid, outcomes};
+use crate::targets;
 use crate::work::Work;
 
 /// One seed for all, so that a failure can be had again.
@@ -15,7 +16,7 @@ fn outcome(settings: Settings, runs: usize) -> Outcome {
 
 fn printed(row: &str, hops: usize, column: &str) -> f64 {
     let id = format!("dtc.{row}.n{hops}.{column}");
-    let target = PAPER.targets().into_iter().find(|t| t.id == id).expect("a cell of the tables");
+    let target = targets::read(TARGETS).into_iter().find(|t| t.id == id).expect("a cell of the tables");
     let value = target.value.expect("a number");
     value.as_float().or(value.as_integer().map(|n| n as f64)).expect("a number")
 }

@@ -1,9 +1,9 @@
 //! The paper's numbers and claims beside what we measure: every value and trend of the list of targets.
 
 use super::tables::{DEPLOYMENTS, QUANTITIES, Quantity, Tables, Way};
-use crate::mptcp::reproduction::PAPER;
+use crate::mptcp::TARGETS;
 use crate::stats::Summary;
-use crate::targets::{Kind, Target};
+use crate::targets::{self, Kind, Target};
 use crate::verdict::{Figure, Holds, Judged, Rule, Verdict};
 
 /// A claim in words: whether it holds, and what was measured.
@@ -12,7 +12,7 @@ type Claim = (Holds, String);
 /// Judges every claim, by our way of the proposed scheme.
 pub fn verdicts(tables: &Tables) -> Vec<Verdict> {
     let judge = Judge { tables };
-    let judged = PAPER.targets().into_iter().filter(|t| t.kind != Kind::Param).map(|target| {
+    let judged = targets::read(TARGETS).into_iter().filter(|t| t.kind != Kind::Param).map(|target| {
         let judged = judge.claim(&target);
         Verdict::of(target, judged)
     });

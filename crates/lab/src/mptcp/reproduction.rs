@@ -20,7 +20,7 @@ pub const PAPER: Paper = Paper {
     quick_runs: 3,
     cost: 65_000,
     experiment: &Mptcp,
-    targets: include_str!("targets.toml"),
+    targets: super::TARGETS,
     errata: include_str!("errata.toml"),
     planned,
     reproduce,

@@ -4,10 +4,11 @@ use rayon::prelude::*;
 
 use super::{Mptcp, MptcpPoint, Outcome, Scheme};
 use crate::experiment::{RunError, Settings};
-use crate::mptcp::reproduction::PAPER;
+use crate::mptcp::TARGETS;
 use crate::plot::csv;
 use crate::reproduction;
 use crate::stats::{self, Summary};
+use crate::targets;
 use crate::verdict::Figure;
 use crate::work::Work;
 
@@ -326,6 +327,6 @@ fn printed(place: &str, quantity: &str, way: Way) -> String {
         Way::Printed | Way::Ours => "P",
     };
     let id = format!("mptcp.{place}.{quantity}.{scheme}");
-    let found = PAPER.targets().into_iter().find(|t| t.id == id).and_then(|t| t.value);
+    let found = targets::read(TARGETS).into_iter().find(|t| t.id == id).and_then(|t| t.value);
     found.map(|value| value.to_string()).unwrap_or_default()
 }

@@ -5,15 +5,15 @@ mod trends;
 use super::Protocol;
 use super::sweeps::{CONTENDERS, Contender, Load, Quantity, SWEEP_RATE, Sweeps, TCPS};
 use super::tables::{TABLES, Table, printed, rounded};
-use crate::rdca::reproduction::PAPER;
+use crate::rdca::TARGETS;
 use crate::stats::{self, Summary};
-use crate::targets::{Kind, Target};
+use crate::targets::{self, Kind, Target};
 use crate::verdict::{Figure, Holds, Judged, Rule, Verdict};
 
 /// Judges every claim, by our protocol.
 pub fn verdicts(sweeps: &Sweeps) -> Vec<Verdict> {
     let judge = Judge { sweeps };
-    let judged = PAPER.targets().into_iter().filter(|t| t.kind != Kind::Param).map(|target| {
+    let judged = targets::read(TARGETS).into_iter().filter(|t| t.kind != Kind::Param).map(|target| {
         let judged = judge.claim(&target);
         Verdict::of(target, judged)
     });

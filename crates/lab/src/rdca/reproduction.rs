@@ -20,7 +20,7 @@ pub const PAPER: Paper = Paper {
     quick_runs: 2,
     cost: 240_000,
     experiment: &Rdca,
-    targets: include_str!("targets.toml"),
+    targets: super::TARGETS,
     errata: include_str!("errata.toml"),
     planned,
     reproduce,

@@ -2,9 +2,10 @@
 
 use super::sweeps::{CONTENDERS, Contender, Load, Quantity, SWEEP_RATE, Sweeps};
 use crate::plot::csv;
-use crate::rdca::reproduction::PAPER;
+use crate::rdca::TARGETS;
 use crate::reproduction;
 use crate::stats::Summary;
+use crate::targets;
 use crate::verdict::{Figure, number};
 
 /// A table of the paper.
@@ -111,7 +112,7 @@ struct Ours {
 
 /// The number that the paper prints under this name.
 pub(super) fn printed(id: &str) -> Option<f64> {
-    PAPER.targets().iter().find(|t| t.id == id)?.number()
+    targets::read(TARGETS).iter().find(|t| t.id == id)?.number()
 }
 
 /// The quantities of the pages behind the figures.

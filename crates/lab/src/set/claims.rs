@@ -3,8 +3,8 @@
 use super::Set;
 use super::figures::{Drawn, SPLIT, set_curve};
 use crate::experiment::{self, RunError, Settings};
-use crate::set::reproduction::PAPER;
-use crate::targets::{Kind, Target};
+use crate::set::TARGETS;
+use crate::targets::{self, Kind, Target};
 use crate::verdict::{Figure, Holds, Judged, Rule, Verdict};
 use crate::work::Work;
 use anabranch_model::set::establishment::Establishment;
@@ -21,7 +21,7 @@ use anabranch_model::set::{HandshakeEnd, OpenWait, Path};
 /// If a panel is missing.
 pub fn verdicts(drawn: &[Drawn], work: &Work<'_>) -> Result<Vec<Verdict>, RunError> {
     let judge = Judge { drawn, work };
-    let judged = PAPER.targets().into_iter().filter(|t| t.kind != Kind::Param).map(|target| {
+    let judged = targets::read(TARGETS).into_iter().filter(|t| t.kind != Kind::Param).map(|target| {
         let judged = judge.claim(&target)?;
         Ok(Verdict::of(target, judged))
     });

@@ -21,7 +21,7 @@ pub const PAPER: Paper = Paper {
     quick_runs: 2,
     cost: 1_000,
     experiment: &Set,
-    targets: include_str!("targets.toml"),
+    targets: super::TARGETS,
     errata: include_str!("errata.toml"),
     planned,
     reproduce,

@@ -5,15 +5,15 @@ use super::settings::{
     BUFFER, Contender, LOW, Measured, Name, PEAK, RECEIVED, SENT, SETTINGS, SINGLE, Setting,
 };
 use super::tables::{percent, shown};
-use crate::sockbuf::reproduction::PAPER;
+use crate::sockbuf::TARGETS;
 use crate::stats::{self, Summary};
-use crate::targets::Kind;
+use crate::targets::{self, Kind};
 use crate::verdict::{Holds, Judged, Verdict};
 
 /// Judges every claim, the proposed mechanism by ours, and ATBT as it is printed.
 pub fn verdicts(measured: &Measured, responses: &[Response]) -> Vec<Verdict> {
     let judge = Judge { measured };
-    let printed = PAPER.targets().into_iter().filter(|t| t.kind == Kind::Trend).map(|target| {
+    let printed = targets::read(TARGETS).into_iter().filter(|t| t.kind == Kind::Trend).map(|target| {
         let judged = judge.trend(target.id.strip_prefix("sockbuf.").unwrap_or(&target.id));
         Verdict::of(target, judged.because(WHY))
     });

@@ -21,7 +21,7 @@ pub const PAPER: Paper = Paper {
     quick_runs: 2,
     cost: 800_000,
     experiment: &Sockbuf,
-    targets: include_str!("targets.toml"),
+    targets: super::TARGETS,
     errata: include_str!("errata.toml"),
     planned,
     reproduce,

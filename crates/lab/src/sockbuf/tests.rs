@@ -9,8 +9,8 @@ use super::settings::{Contender, Grid, Measured, RECEIVED, SENT, SETTINGS, SINGL
 use super::*;
 use crate::completeness::Once;
 use crate::experiment::{RunError, grid, outcomes};
-use crate::sockbuf::reproduction::PAPER;
-use crate::targets::Kind;
+use crate::sockbuf::TARGETS;
+use crate::targets::{self, Kind};
 
 const SEED: u64 = 1;
 
@@ -170,7 +170,7 @@ fn the_loop_settles_with_a_quarter_to_four_times_the_gains() {
 fn every_claim_has_a_verdict_and_every_figure_is_drawn() {
     let ((measured, responses), _) = measured();
     let verdicts = verdicts(measured, responses);
-    let printed = PAPER.targets().into_iter().filter(|t| t.kind != Kind::Param).map(|t| t.id);
+    let printed = targets::read(TARGETS).into_iter().filter(|t| t.kind != Kind::Param).map(|t| t.id);
     let ids: Vec<String> = verdicts.iter().map(|v| v.id.clone()).collect();
     assert_eq!(ids[..8], printed.collect::<Vec<_>>());
     assert_eq!(ids.len(), 12);

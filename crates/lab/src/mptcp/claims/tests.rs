@@ -2,8 +2,9 @@
 
 use super::*;
 use crate::completeness::Once;
+use crate::mptcp::TARGETS;
 use crate::mptcp::figures::{self, Picture};
-use crate::mptcp::reproduction::PAPER;
+use crate::targets;
 
 /// Two runs of every cell, and how many runs were told of.
 pub(crate) fn measured() -> &'static (Tables, usize) {
@@ -18,7 +19,7 @@ fn tables() -> &'static Tables {
 #[test]
 fn every_value_and_trend_has_a_verdict() {
     let verdicts = verdicts(tables());
-    let wanted = PAPER.targets().into_iter().filter(|t| t.kind != Kind::Param).map(|t| t.id);
+    let wanted = targets::read(TARGETS).into_iter().filter(|t| t.kind != Kind::Param).map(|t| t.id);
     assert_eq!(verdicts.iter().map(|v| v.id.clone()).collect::<Vec<_>>(), wanted.collect::<Vec<_>>());
     for v in &verdicts {
         let text = &v.judged.measured;
@@ -58,7 +59,7 @@ fn what_is_far_from_doubt_holds() {
 /// M24, M25, M26: the corrected numbers are those that follow from the others that are printed.
 #[test]
 fn corrected_numbers_follow_from_the_printed_ones() {
-    let all = PAPER.targets();
+    let all = targets::read(TARGETS);
     let number = |id: &str| {
         let target = all.iter().find(|t| t.id == format!("mptcp.{id}")).expect("a target");
         let value = target.value.as_ref().expect("a number");

@@ -2,9 +2,10 @@
 
 use super::*;
 use crate::completeness::Once;
+use crate::rdca::TARGETS;
 use crate::rdca::figures;
-use crate::rdca::reproduction::PAPER;
 use crate::rdca::sweeps::Grid;
+use crate::targets;
 
 /// Two short runs of the fewest cells, and how many runs were told of.
 pub(crate) fn measured() -> &'static (Sweeps, usize) {
@@ -19,7 +20,7 @@ pub(crate) fn sweeps() -> &'static Sweeps {
 #[test]
 fn every_value_and_trend_has_a_verdict() {
     let verdicts = verdicts(sweeps());
-    let wanted = PAPER.targets().into_iter().filter(|t| t.kind != Kind::Param).map(|t| t.id);
+    let wanted = targets::read(TARGETS).into_iter().filter(|t| t.kind != Kind::Param).map(|t| t.id);
     assert_eq!(verdicts.iter().map(|v| v.id.clone()).collect::<Vec<_>>(), wanted.collect::<Vec<_>>());
     for v in &verdicts {
         let text = &v.judged.measured;
