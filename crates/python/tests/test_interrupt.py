@@ -33,7 +33,7 @@ except KeyboardInterrupt:
 CALLS = {
     "run": "ab.run(slow, runs=4, progress=begun)",
     "sweep": "ab.sweep({'scenario': slow, 'runs': 4}, sys.argv[2], progress=begun)",
-    "lab": "ab.lab.run('mptcp', runs=10_000_000, progress=begun)",
+    "lab": "ab.lab.run('mptcp', runs=1_000_000, progress=begun)",
 }
 
 
