@@ -469,13 +469,6 @@ impl Link {
         Departure { packet: Some((handle, arrival)), is_first, next: managed.due }
     }
 
-    /// When the packet that has come last begins, if the queue's discipline drops none and keeps their order.
-    pub(crate) fn expected_start(&self) -> Instant {
-        let Some(managed) = &self.managed else { return self.free_at };
-        let ahead = managed.queue.queued().1.saturating_sub(self.last_transmission.0.into());
-        self.free_at + transmission_time(u32::try_from(ahead).unwrap_or(u32::MAX), self.config.rate)
-    }
-
     /// Takes the packets that the queue's discipline has dropped since this was last called.
     pub fn take_dropped(&mut self) -> Vec<(PacketHandle, LinkDrop)> {
         self.managed.as_mut().map(|managed| std::mem::take(&mut managed.verdicts.dropped)).unwrap_or_default()

@@ -217,7 +217,7 @@ pub enum Event {
         link: u32,
         /// The packet.
         packet: i64,
-        /// Nanoseconds from now.
+        /// Nanoseconds from now; [`anabranch_wire::eventlog::LONGEST`] if that is not known yet.
         nanos: u64,
     },
     /// A frame has left the air.
@@ -407,9 +407,7 @@ impl<R: BufRead> Reader<R> {
     }
 
     fn reason(&mut self) -> Result<u8, Fault> {
-        Some(self.octets.octet()?)
-            .filter(|r| *r <= reason::EARLY)
-            .ok_or(Fault::Bad("an unknown reason"))
+        Some(self.octets.octet()?).filter(|r| *r <= reason::EARLY).ok_or(Fault::Bad("an unknown reason"))
     }
 
     fn read_frame(&mut self) -> Result<Event, Fault> {

@@ -93,7 +93,7 @@ fn numbers_that_name_nothing_are_refused() {
     damaged(&[4, 0, 4, 6, 1, 1], "a node that there is not");
     damaged(&[6, 2, 2, 1, 50, 0, 0, 10, 9], "a flow that there is not");
     damaged(&[16, 0, 2, 0], "a link that there is not");
-    damaged(&[18, 0, 0, 0, 9], "an unknown reason");
+    damaged(&[18, 0, 0, 0, 10], "an unknown reason");
     damaged(&[25, 0, 5, 0, 0], "an unknown incident");
     damaged(&[99, 0], "an event of an unknown kind");
     damaged(&[7], "a record of an unknown kind");
