@@ -124,7 +124,7 @@ pub struct LinkMetrics {
     pub peak_packets: u64,
     /// Most octets that waited at once.
     pub peak_bytes: u64,
-    /// Time of all transmissions accepted, ended or not.
+    /// Time of all transmissions accepted, ended or not; [`Link::busy`] is that of those until now.
     pub busy: Duration,
 }
 
@@ -355,6 +355,18 @@ impl Link {
         self.departures(now).count() + managed
     }
 
+    /// Time that the transmitter has been busy until now.
+    pub fn busy(&self, now: Instant) -> Duration {
+        let after = |f: &InFlight| f.end(self.config.delay).saturating_since(f.start.max(now));
+        let planned = self.flights.range(self.unsent(now)..).map(after);
+        planned.fold(self.metrics.busy, |busy, time| busy - time)
+    }
+
+    /// The first of the packets that have not left the transmitter.
+    fn unsent(&self, now: Instant) -> usize {
+        self.flights.partition_point(|f| f.end(self.config.delay) <= now)
+    }
+
     /// Packets and octets that wait for the transmitter.
     pub fn queued(&mut self, now: Instant) -> (usize, u64) {
         if let Some(managed) = &self.managed {
@@ -538,13 +550,9 @@ impl Link {
 
     /// Drops what has not left the transmitter, as [`Link::take_down`] does, but stays up.
     pub fn cut(&mut self, now: Instant, cut: impl FnMut(PacketHandle)) -> Option<Instant> {
-        let delay = self.config.delay;
-        let kept = self.flights.partition_point(|f| f.end(delay) <= now);
+        let kept = self.unsent(now);
         self.metrics.cut += (self.flights.len() - kept) as u64;
-        for flight in self.flights.range(kept..) {
-            let unused = flight.end(delay).saturating_since(flight.start.max(now));
-            self.metrics.busy = self.metrics.busy - unused;
-        }
+        self.metrics.busy = self.busy(now);
         let managed = self.managed.as_mut().map(|managed| {
             managed.due = None;
             managed.queue.clear()
