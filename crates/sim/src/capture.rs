@@ -2,7 +2,8 @@
 //!
 //! Every cable is an interface named after its ends, such as `cn-gw1`; what goes from the first end to the
 //! second is outbound. A packet is there once for every link that accepted it, at the instant at which the
-//! link took it into its queue: the view of a capture at the sending end. What the link then lost bears a
+//! link took it into its queue: the view of a capture at the sending end. Its octets are those that left, with the mark (RFC 3168)
+//! that the queue may have given it on its way out. What the link then lost bears a
 //! comment that begins with `lost:`. What a full queue or a dead link refused was never sent, and is not there.
 //!
 //! Nodes that share a radio share the interface `radio`, of IEEE 802.15.4 frames behind a TAP header, FCS included. A
@@ -51,8 +52,8 @@ pub struct Capture<W: Write> {
     waiting: VecDeque<Waiting>,
     /// How many have left the front of `waiting`.
     written: u64,
-    /// The places of those whose fate is not known, counted from the first packet of the run.
-    under_way: BTreeMap<(LinkId, u64), u64>,
+    /// The places of those whose fate is not known, counted from the first packet of the run, and their traffic classes.
+    under_way: BTreeMap<(LinkId, u64), (u64, u8)>,
 }
 
 enum Output<W: Write> {
@@ -114,7 +115,7 @@ impl<W: Write + Send + 'static> Capture<W> {
         match octets::write(self.ip, packet) {
             Ok(octets) => {
                 let place = self.written + self.waiting.len() as u64;
-                self.under_way.insert((link, packet.id), place);
+                self.under_way.insert((link, packet.id), (place, packet.traffic_class));
                 self.waiting.push_back(Waiting { time, interface, direction, octets, fate: Fate::Unknown });
             }
             Err(error) => self.output = Output::Failed(error.into()),
@@ -123,8 +124,16 @@ impl<W: Write + Send + 'static> Capture<W> {
 
     fn settled(&mut self, link: LinkId, packet: &Packet, comment: Option<&'static str>) {
         // One that the link refused, or took before the capture began, is unknown here; so is one over the air.
-        let Some(place) = self.under_way.remove(&(link, packet.id)) else { return };
-        self.waiting[(place - self.written) as usize].fate = Fate::Known(comment);
+        let Some((place, traffic_class)) = self.under_way.remove(&(link, packet.id)) else { return };
+        let waiting = &mut self.waiting[(place - self.written) as usize];
+        waiting.fate = Fate::Known(comment);
+        // A queue may mark a packet when it lets it go.
+        if packet.traffic_class != traffic_class {
+            match octets::write(self.ip, packet) {
+                Ok(octets) => waiting.octets = octets,
+                Err(error) => self.output = Output::Failed(error.into()),
+            }
+        }
         self.write_known();
     }
 

@@ -281,14 +281,11 @@ impl<W: Write + Send + 'static> Observer for EventLog<W> {
     }
 
     fn on_departure(&mut self, now: Instant, link: LinkId, packet: u64, start: Instant) {
-        // One that does not wait departs when it is sent, which needs no record.
-        if start > now {
-            let wait = start.as_nanos() - now.as_nanos();
-            let before = self.links[link.index()].sent;
-            let record = self.at(now, tag::WAITS).number(link.0.into());
-            record.difference(packet as i64, before).number(wait);
-            self.write();
-        }
+        let wait = start.saturating_since(now).as_nanos().min(format::LONGEST);
+        let before = self.links[link.index()].sent;
+        let record = self.at(now, tag::WAITS).number(link.0.into());
+        record.difference(packet as i64, before).number(wait);
+        self.write();
     }
 
     fn on_node_drop(&mut self, now: Instant, node: NodeId, reason: NodeDrop, packet: &Packet) {

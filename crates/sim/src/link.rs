@@ -124,7 +124,7 @@ pub struct LinkMetrics {
     pub peak_packets: u64,
     /// Most octets that waited at once.
     pub peak_bytes: u64,
-    /// Time of all transmissions accepted, ended or not.
+    /// Time of all transmissions accepted, ended or not; [`Link::busy`] is that of those until now.
     pub busy: Duration,
 }
 
@@ -359,6 +359,18 @@ impl Link {
         self.departures(now).count() + managed
     }
 
+    /// Time that the transmitter has been busy until now.
+    pub fn busy(&self, now: Instant) -> Duration {
+        let after = |f: &InFlight| f.end(self.config.delay).saturating_since(f.start.max(now));
+        let planned = self.flights.range(self.unsent(now)..).map(after);
+        planned.fold(self.metrics.busy, |busy, time| busy - time)
+    }
+
+    /// The first of the packets that have not left the transmitter.
+    fn unsent(&self, now: Instant) -> usize {
+        self.flights.partition_point(|f| f.end(self.config.delay) <= now)
+    }
+
     /// Packets and octets that wait for the transmitter.
     pub fn queued(&mut self, now: Instant) -> (usize, u64) {
         if let Some(managed) = &self.managed {
@@ -476,13 +488,6 @@ impl Link {
         Departure { packet: Some((handle, arrival)), is_first, next: managed.due }
     }
 
-    /// When the packet that has come last begins, if the queue's discipline drops none and keeps their order.
-    pub(crate) fn expected_start(&self) -> Instant {
-        let Some(managed) = &self.managed else { return self.free_at };
-        let ahead = managed.queue.queued().1.saturating_sub(self.last_transmission.0.into());
-        self.free_at + transmission_time(u32::try_from(ahead).unwrap_or(u32::MAX), self.config.rate)
-    }
-
     /// Takes the packets that the queue's discipline has dropped since this was last called.
     pub fn take_dropped(&mut self) -> Vec<(PacketHandle, LinkDrop)> {
         self.managed.as_mut().map(|managed| std::mem::take(&mut managed.dropped)).unwrap_or_default()
@@ -553,13 +558,9 @@ impl Link {
 
     /// Drops what has not left the transmitter, as [`Link::take_down`] does, but stays up.
     pub fn cut(&mut self, now: Instant, cut: impl FnMut(PacketHandle)) -> Option<Instant> {
-        let delay = self.config.delay;
-        let kept = self.flights.partition_point(|f| f.end(delay) <= now);
+        let kept = self.unsent(now);
         self.metrics.cut += (self.flights.len() - kept) as u64;
-        for flight in self.flights.range(kept..) {
-            let unused = flight.end(delay).saturating_since(flight.start.max(now));
-            self.metrics.busy = self.metrics.busy - unused;
-        }
+        self.metrics.busy = self.busy(now);
         let managed = self.managed.as_mut().map(|managed| {
             managed.due = None;
             managed.queue.clear()

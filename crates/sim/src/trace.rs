@@ -155,8 +155,9 @@ pub trait Observer: Any + Send {
         let _ = (now, link, point, packet);
     }
 
-    /// A cable's transmitter will begin with a packet at `start`: told when it was accepted, and again if that changes. A queue with a
-    /// discipline of its own may drop it before, and let it go earlier.
+    /// A cable's transmitter will begin at `start` with a packet that has to wait: told when the packet was accepted, and again if that
+    /// changes. Behind a queue with a discipline of its own the start is not known when the packet is accepted, and
+    /// `start` is [`Instant::FAR_FUTURE`]; it is told again when the transmitter begins with the packet, unless that is dropped before.
     fn on_departure(&mut self, now: Instant, link: LinkId, packet: u64, start: Instant) {
         let _ = (now, link, packet, start);
     }

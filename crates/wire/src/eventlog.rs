@@ -6,6 +6,10 @@ pub const MAGIC: [u8; 5] = *b"ABLOG";
 /// The octet after them.
 pub const VERSION: u8 = 1;
 
+/// The latest time and the longest span in nanoseconds, 104 days. As the wait of a packet in a queue: it is not known yet when the
+/// transmitter begins with it.
+pub const LONGEST: u64 = 1 << 53;
+
 /// The first octet of a record.
 pub mod tag {
     /// The run.

@@ -344,6 +344,8 @@ proptest::proptest! {
             proptest::prop_assert_eq!(plain.link.queued(now), asked.link.queued(now));
             proptest::prop_assert_eq!(plain.link.waiting(now), asked.link.waiting(now));
             proptest::prop_assert_eq!(plain.link.in_flight(), asked.link.in_flight());
+            proptest::prop_assert_eq!(plain.link.busy(now), asked.link.busy(now));
+            proptest::prop_assert!(plain.link.busy(now) <= now.saturating_since(Instant::ZERO));
         }
         for driven in [&mut plain, &mut asked] {
             driven.run(Instant::FAR_FUTURE);

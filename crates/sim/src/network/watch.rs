@@ -37,6 +37,20 @@ impl Network {
         }
     }
 
+    /// Tells the observers when a packet that waits begins, as [`Observer::on_departure`] has it.
+    pub(super) fn watch_departure(
+        &mut self,
+        now: Instant,
+        link: LinkId,
+        handle: PacketHandle,
+        start: Instant,
+    ) {
+        if !self.observers.is_empty() {
+            let packet = self.packets.peek(handle).id;
+            self.observers.iter_mut().for_each(|o| o.on_departure(now, link, packet, start));
+        }
+    }
+
     /// Tells the observers.
     pub(crate) fn note(&mut self, now: Instant, node: Option<NodeId>, text: fmt::Arguments<'_>) {
         self.observers.iter_mut().for_each(|o| o.on_note(now, node, text));

@@ -104,7 +104,7 @@ impl Scenario {
             if !link.is_wireless() {
                 put(&mut metrics, &place, "queue_peak_packets", Some(m.peak_packets as f64), "1");
                 put(&mut metrics, &place, "queue_peak_bytes", Some(m.peak_bytes as f64), "B");
-                put(&mut metrics, &place, "busy_s", Some(m.busy.as_secs_f64()), "s");
+                put(&mut metrics, &place, "busy_s", Some(link.busy(end).as_secs_f64()), "s");
             }
         }
         for (i, node) in self.nodes.iter().enumerate() {

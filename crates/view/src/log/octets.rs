@@ -21,7 +21,7 @@ pub(super) struct Octets<R> {
 }
 
 /// Numbers of scripts are exact up to here; of times in nanoseconds that is some 104 days.
-pub(super) const EXACT: u64 = 1 << 53;
+pub(super) const EXACT: u64 = anabranch_wire::eventlog::LONGEST;
 /// Octets of a text, at most.
 const LONGEST_TEXT: u64 = 1 << 16;
 

@@ -217,7 +217,7 @@ pub enum Event {
         link: u32,
         /// The packet.
         packet: i64,
-        /// Nanoseconds from now.
+        /// Nanoseconds from now; [`anabranch_wire::eventlog::LONGEST`] if that is not known yet.
         nanos: u64,
     },
     /// A frame has left the air.

@@ -22,26 +22,41 @@ fn links_agree(sim: &Simulation, replay: &Replay) {
         assert_eq!(lost(0), metrics.dropped_full, "link {i}");
         assert_eq!(lost(1), metrics.dropped_loss, "link {i}");
         assert_eq!(lost(2), metrics.dropped_down + metrics.cut, "link {i}");
-        assert_eq!(replay.links[i].rate, link.config().rate);
+        assert_eq!(lost(9), metrics.dropped_early, "link {i}");
     }
 }
 
 #[test]
 fn links_have_carried_and_lost_what_the_log_says() {
-    for text in [THREE_GATEWAYS.to_owned(), caching_chain(), lost_gateway()] {
-        let (sim, log) = logged(&scenario(&text));
+    let codel = [codel("off", ""), codel("request", "")];
+    for text in [THREE_GATEWAYS.to_owned(), caching_chain(), lost_gateway()].iter().chain(&codel) {
+        let (sim, log) = logged(&scenario(text));
         let replay = replay(&log);
         assert_eq!(replay.cut, None);
         links_agree(&sim, &replay);
     }
 }
 
+/// A packet that a discipline drops has waited until then.
+#[test]
+fn what_is_dropped_early_waits_until_it_is_dropped() {
+    let (sim, log) = logged(&scenario(&codel("off", "")));
+    let dropped: u64 = sim.world().network.links().iter().map(|link| link.metrics().dropped_early).sum();
+    assert!(dropped > 10, "{dropped}");
+    for flight in replay(&log).flights.iter().filter(|flight| flight.fate == Fate::Lost(9)) {
+        assert!(flight.leaves == flight.end && flight.end >= flight.sent + 5_000_000, "{flight:?}");
+    }
+}
+
 #[test]
 fn at_any_time_as_much_waits_and_is_under_way_as_in_the_simulator() {
     let rate = "[[event]]\nat = \"0.9 s\"\naction = \"set-rate\"\nfrom = \"gw1\"\nto = \"sn\"\nrate = \"100 kbit/s\"\n";
-    for text in [THREE_GATEWAYS.to_owned(), caching_chain(), lost_gateway(), THREE_GATEWAYS.to_owned() + rate]
-    {
-        let scenario = scenario(&text);
+    let plain =
+        [THREE_GATEWAYS.to_owned(), caching_chain(), lost_gateway(), THREE_GATEWAYS.to_owned() + rate];
+    let spaced = "spacing = \"4 ms\"";
+    let codel = [codel("off", ""), codel("request", ""), codel("off", spaced), codel("request", spaced)];
+    for text in plain.iter().chain(&codel) {
+        let scenario = scenario(text);
         let (_, log) = logged(&scenario);
         let replay = replay(&log);
         let mut busiest = 0;
@@ -220,6 +235,7 @@ fn links_and_nodes_keep_their_numbers() {
     for (i, link) in replay.links.iter().enumerate() {
         let ours = sim.world().network.link(LinkId(i as u32));
         assert_eq!((link.from, link.to), (ours.from().0, ours.to().0));
+        assert_eq!(link.rate, ours.config().rate);
     }
     assert_eq!(replay.nodes[2].position, Some((70.0, -60.0)));
     assert_eq!(replay.nodes[0].kind, "router");

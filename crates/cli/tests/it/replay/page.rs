@@ -113,6 +113,11 @@ fn a_chain_that_caches() {
 }
 
 #[test]
+fn a_queue_with_codel() {
+    check(&replay(&logged(&scenario(&codel("off", ""))).1), &[0.5, 0.95, 2.5], &VIEWS[..1]);
+}
+
+#[test]
 fn several_paths() {
     check(&replay(&logged(&scenario(DIAMOND)).1), &[65.0, 75.0, 170.0], &VIEWS);
 }

@@ -40,6 +40,55 @@ pub(crate) fn lost_gateway() -> String {
     THREE_GATEWAYS.to_owned() + "[[event]]\nat = \"1 s\"\naction = \"fail-node\"\nnode = \"gw2\"\n"
 }
 
+/// Two transfers through a queue with CoDel: more keys of its link, a slower rate from 0.9 s on, and an outage.
+pub(crate) fn codel(ecn: &str, link: &str) -> String {
+    format!(
+        r#"
+        name = "a queue with CoDel"
+        stop = "60 s"
+        tcp.default = {{ congestion = "cubic", ecn = "{ecn}" }}
+        node = [{{ name = "a" }}, {{ name = "r", kind = "router" }}, {{ name = "b" }}]
+        [[link]]
+        from = "a"
+        to = "r"
+        rate = "100 Mbit/s"
+        delay = "1 ms"
+        queue = "1000 packets"
+        [[link]]
+        from = "r"
+        to = "b"
+        rate = "5 Mbit/s"
+        delay = "19 ms"
+        queue = "120 packets"
+        discipline = "codel"
+        {link}
+        [[transfer]]
+        name = "flow{{i}}"
+        count = 2
+        kind = "tcp"
+        from = "a"
+        to = "b"
+        bytes = "1 MB"
+        [[event]]
+        at = "0.9 s"
+        action = "set-rate"
+        from = "r"
+        to = "b"
+        rate = "2 Mbit/s"
+        [[event]]
+        at = "1.5 s"
+        action = "link-down"
+        from = "r"
+        to = "b"
+        [[event]]
+        at = "1.7 s"
+        action = "link-up"
+        from = "r"
+        to = "b"
+        "#
+    )
+}
+
 pub(crate) fn scenario(text: &str) -> Scenario {
     Source::new("scenario", text).scenario().unwrap_or_else(|error| panic!("{error}"))
 }

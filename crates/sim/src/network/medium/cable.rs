@@ -105,11 +105,8 @@ impl Network {
         let dropped = self.graph.link_mut(link).take_dropped();
         // What is refused was never sent, as observers see it.
         if !dropped.iter().any(|(refused, _)| *refused == handle) {
-            let (packet, start) = (self.packets.peek(handle), self.graph.link(link).expected_start());
-            for observer in &mut self.observers {
-                observer.on_packet(now, link, Point::Sent, packet);
-                observer.on_departure(now, link, packet.id, start);
-            }
+            self.watch(now, link, Point::Sent, handle);
+            self.watch_departure(now, link, handle, Instant::FAR_FUTURE);
         }
         self.forget(now, link, dropped);
     }
@@ -123,9 +120,11 @@ impl Network {
         if let Some(next) = departure.next {
             self.events.push(next, Event::Departure(link));
         }
-        if let Some((_, arrival)) = departure.packet.filter(|_| departure.is_first) {
+        let Some((handle, arrival)) = departure.packet else { return };
+        if departure.is_first {
             self.events.push(arrival, Event::Arrival { link, generation });
         }
+        self.watch_departure(now, link, handle, now);
     }
 
     /// The discipline of a cable's queue has dropped packets.
@@ -162,11 +161,10 @@ impl Network {
     fn watch_accepted(&mut self, now: Instant, link: LinkId, handle: PacketHandle) {
         // With the mark that it has got.
         let handle = self.graph.link(link).last().unwrap_or(handle);
-        let packet = self.packets.peek(handle);
         let start = self.graph.link(link).last_start().unwrap_or(now);
-        for observer in &mut self.observers {
-            observer.on_packet(now, link, Point::Sent, packet);
-            observer.on_departure(now, link, packet.id, start);
+        self.watch(now, link, Point::Sent, handle);
+        if start > now {
+            self.watch_departure(now, link, handle, start);
         }
     }
 }

@@ -88,6 +88,18 @@ fn what_nodes_drop_is_a_metric_if_they_drop_anything() {
     assert!(!metrics.keys().any(|name| name.starts_with("node.")), "{metrics:?}");
 }
 
+/// A link is busy for as long as the run at most, however much still waits then, and whatever decides what goes next.
+#[test]
+fn a_link_is_busy_until_the_end_of_the_run_and_no_longer() {
+    let offered = "[[traffic]]\nname = \"t\"\nkind = \"cbr\"\nover = \"udp\"\nfrom = \"a\"\nto = \"b\"\npayload = \"1000 B\"\nrate = \"4 Mbit/s\"\n";
+    for discipline in ["drop-tail", "codel"] {
+        let link = format!(", queue = \"unlimited\", discipline = \"{discipline}\"");
+        let (_, _, metrics) = run(&chain(&link, &format!("{offered}{TRANSFER}")).set("stop=10 s"));
+        let (busy, end) = (metrics["link.a>r.busy_s"].value.expect("a figure"), 10.0);
+        assert!((0.99 * end..=end).contains(&busy), "{discipline}: {busy} s");
+    }
+}
+
 /// Every packet that a link transmits arrives, is lost by the channel, or is cut when the link goes down.
 #[test]
 fn a_link_transmits_what_arrives_and_what_the_channel_loses() {
