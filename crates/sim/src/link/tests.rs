@@ -1,4 +1,7 @@
+use anabranch_units::Span;
+
 use super::discipline::Fifo;
+use super::discipline::codel::CodelConfig;
 use super::*;
 use crate::packet::{Packet, PacketSlab, Payload};
 
@@ -229,18 +232,20 @@ fn deeds() -> impl proptest::strategy::Strategy<Value = Vec<(u64, Deed)>> {
     proptest::collection::vec((0..2000u64, deed), 1..200)
 }
 
-/// A link with its two kinds of events, and all that comes of it: arrivals with their times, and packets that are gone.
+/// A link with its two kinds of events, and all that comes of it: arrivals and drops with their times, and packets that are gone.
 struct Driven {
     link: Link,
     arrival: Option<Instant>,
     departure: Option<Instant>,
     arrived: Vec<(Instant, PacketHandle, bool)>,
+    dropped: Vec<(Instant, PacketHandle)>,
     gone: Vec<PacketHandle>,
 }
 
 impl Driven {
     fn new(link: Link) -> Self {
-        Self { link, arrival: None, departure: None, arrived: Vec::new(), gone: Vec::new() }
+        let (arrival, departure) = (None, None);
+        Self { link, arrival, departure, arrived: Vec::new(), dropped: Vec::new(), gone: Vec::new() }
     }
 
     /// All events until `now`; those of this instant only with `all`.
@@ -268,11 +273,14 @@ impl Driven {
         if let Some((_, arrival)) = departure.packet.filter(|_| departure.is_first) {
             self.arrival = Some(arrival);
         }
-        self.dropped();
+        self.drop_at(now);
     }
 
-    fn dropped(&mut self) {
-        self.gone.extend(self.link.take_dropped().into_iter().map(|(packet, _)| packet));
+    fn drop_at(&mut self, now: Instant) {
+        for (packet, _) in self.link.take_dropped() {
+            self.dropped.push((now, packet));
+            self.gone.push(packet);
+        }
     }
 
     fn act(&mut self, now: Instant, deed: Deed, handle: PacketHandle) {
@@ -302,7 +310,7 @@ impl Driven {
             }
             Deed::Up => self.link.bring_up(),
         }
-        self.dropped();
+        self.drop_at(now);
     }
 }
 
@@ -385,20 +393,182 @@ proptest::proptest! {
     }
 }
 
+/// What a queue holds: who came when, and with how many octets.
+type Came = (usize, Instant, u32);
+
+/// CoDel as RFC 8289 describes it, of packets that cannot be marked, with a transmitter of its own: a second implementation, in the
+/// order and with the state of the pseudocode there. The largest packet is the largest so far.
+#[derive(Default)]
+struct Oracle {
+    target: u64,
+    interval: u64,
+    rate: u64,
+    queue: VecDeque<Came>,
+    largest: u64,
+    /// 0 is never, as in the pseudocode.
+    first_above: u64,
+    drop_next: u64,
+    count: u64,
+    last_count: u64,
+    dropping: bool,
+    /// When the transmitter is done with a packet; `None` while it has none.
+    done: Option<Instant>,
+    dropped: Vec<(Instant, usize)>,
+}
+
+impl Oracle {
+    fn law(&self, from: u64) -> u64 {
+        from + (self.interval as f64 / (self.count as f64).sqrt()).round() as u64
+    }
+
+    /// The head, and whether it may be dropped.
+    fn head(&mut self, now: u64) -> (Option<Came>, bool) {
+        let Some(head) = self.queue.pop_front() else {
+            self.first_above = 0;
+            return (None, false);
+        };
+        let sojourn = now - head.1.as_nanos();
+        let left: u64 = self.queue.iter().map(|(.., len)| u64::from(*len)).sum();
+        if sojourn < self.target || left <= self.largest {
+            self.first_above = 0;
+            (Some(head), false)
+        } else if self.first_above == 0 {
+            self.first_above = now + self.interval;
+            (Some(head), false)
+        } else {
+            (Some(head), now >= self.first_above)
+        }
+    }
+
+    fn dequeue(&mut self, at: Instant) -> Option<Came> {
+        let now = at.as_nanos();
+        let (mut head, mut may_drop) = self.head(now);
+        if self.dropping {
+            if !may_drop {
+                self.dropping = false;
+            }
+            while self.dropping && now >= self.drop_next {
+                self.dropped.push((at, head.expect("it may be dropped").0));
+                self.count += 1;
+                (head, may_drop) = self.head(now);
+                if may_drop {
+                    self.drop_next = self.law(self.drop_next);
+                } else {
+                    self.dropping = false;
+                }
+            }
+        } else if may_drop {
+            self.dropped.push((at, head.expect("it may be dropped").0));
+            (head, _) = self.head(now);
+            self.dropping = true;
+            let delta = self.count - self.last_count;
+            let recent = now < self.drop_next + 16 * self.interval;
+            self.count = if delta > 1 && recent { delta } else { 1 };
+            self.drop_next = self.law(now);
+            self.last_count = self.count;
+        }
+        head
+    }
+
+    /// The transmitter takes what it gets, if it gets something.
+    fn begin(&mut self, now: Instant) {
+        self.done = self.dequeue(now).map(|(.., len)| now + transmission_time(len, self.rate));
+    }
+
+    fn run(&mut self, now: Instant) {
+        while let Some(done) = self.done.filter(|done| *done <= now) {
+            self.begin(done);
+        }
+    }
+
+    fn offer(&mut self, now: Instant, who: usize, len: u32) {
+        self.largest = self.largest.max(len.into());
+        self.queue.push_back((who, now, len));
+        if self.done.is_none() {
+            self.begin(now);
+        }
+    }
+
+    /// All that waits, and what is in transmission, is gone.
+    fn cut(&mut self, now: Instant) {
+        self.queue.clear();
+        self.begin(now);
+    }
+}
+
+/// Packets of one length, so many microseconds apart; then perhaps all is cut; then so many microseconds without any.
+#[derive(Clone, Copy, Debug)]
+struct Burst {
+    packets: usize,
+    gap: u64,
+    len: u32,
+    cut: bool,
+    pause: u64,
+}
+
+fn bursts() -> impl proptest::strategy::Strategy<Value = Vec<Burst>> {
+    use proptest::prelude::*;
+    let (gap, cut) = (prop_oneof![0..100u64, 0..2500u64], proptest::bool::weighted(0.2));
+    let burst = (1..80usize, gap, 40..1500u32, cut, 0..60_000u64);
+    proptest::collection::vec(burst, 1..40).prop_map(|bursts| {
+        let named = |(packets, gap, len, cut, pause)| Burst { packets, gap, len, cut, pause };
+        bursts.into_iter().map(named).collect()
+    })
+}
+
+proptest::proptest! {
+    /// Bursts and pauses, and now and then all is cut.
+    #[test]
+    fn codel_drops_what_the_pseudocode_drops_and_when(
+        bursts in bursts(),
+        interval in 1000..30_000u64,
+        share in 1..100u64,
+    ) {
+        let [target, interval] = [interval * share / 100, interval].map(Duration::from_micros);
+        let codel = CodelConfig { target: Span(target), interval: Span(interval) };
+        let queue = QueueLimit::Packets(u32::MAX);
+        let config = LinkConfig { queue, discipline: DisciplineConfig::Codel(codel), ..config() };
+        let mut driven = Driven::new(link(config));
+        let [target, interval] = [target, interval].map(Duration::as_nanos);
+        let mut oracle = Oracle { target, interval, rate: config.rate, ..Oracle::default() };
+        let handles = handles(bursts.iter().map(|burst| burst.packets).sum());
+        let (mut now, mut who) = (Instant::ZERO, 0);
+        for Burst { packets, gap, len, cut, pause } in bursts {
+            for _ in 0..packets {
+                now += Duration::from_micros(gap);
+                driven.run(now);
+                driven.act(now, Deed::Offer(len), handles[who]);
+                oracle.run(now);
+                oracle.offer(now, who, len);
+                who += 1;
+            }
+            if cut {
+                driven.act(now, Deed::Cut, handles[0]);
+                oracle.cut(now);
+            }
+            now += Duration::from_micros(pause);
+        }
+        driven.run(Instant::FAR_FUTURE);
+        oracle.run(Instant::FAR_FUTURE);
+        let expected: Vec<_> = oracle.dropped.iter().map(|&(at, who)| (at, of_length(handles[who], 0))).collect();
+        let dropped: Vec<_> = driven.dropped.iter().map(|&(at, packet)| (at, of_length(packet, 0))).collect();
+        proptest::prop_assert_eq!(dropped, expected);
+    }
+}
+
 /// Packets of 1 ms come every half millisecond for `millis`; when which of them were dropped, in milliseconds, and what is left.
 fn overloaded(millis: u64, ecn: Ecn) -> (Vec<f64>, Link) {
     let queue = QueueLimit::Packets(100_000);
     let discipline = DisciplineConfig::Codel(Default::default());
     let mut driven = Driven::new(link(LinkConfig { queue, discipline, ..config() }));
-    let mut times = Vec::new();
     for (i, mut handle) in (0..).zip(handles(2 * millis as usize)) {
         let now = Instant::ZERO + Duration::from_micros(500 * i);
         // The transmitter is free at whole milliseconds.
         driven.run(now);
-        times.resize(driven.gone.len(), now.as_secs_f64() * 1e3);
         handle.ecn = ecn;
         driven.act(now, Deed::Offer(1000), handle);
     }
+    let times = driven.dropped.iter().map(|(at, _)| at.as_secs_f64() * 1e3).collect();
     (times, driven.link)
 }
 

@@ -16,9 +16,9 @@ use crate::packet::PacketHandle;
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct CodelConfig {
-    /// How long packets may wait for good: TARGET, section 4.3. Less than `interval`.
+    /// How long packets may wait for good, TARGET of RFC 8289. Less than `interval`.
     pub target: Span,
-    /// How long they may wait for longer, about the longest round trip: INTERVAL, section 4.2.
+    /// How long they may wait for longer, about the longest round trip, INTERVAL of RFC 8289.
     pub interval: Span,
 }
 
@@ -102,8 +102,8 @@ impl Codel {
 
 impl Discipline for Codel {
     fn pass(&mut self, _: Instant, packet: &mut PacketHandle, _: &mut Verdicts) {
+        // Nothing waits, so whatever took the last packet out has ended the dropping.
         self.largest = self.largest.max(packet.wire_len);
-        (self.patient_until, self.dropping) = (None, false);
     }
 
     fn enqueue(&mut self, now: Instant, packet: PacketHandle, verdicts: &mut Verdicts) {

@@ -27,7 +27,10 @@ impl Medium for Cable {
     const ID: MediumId = MediumId::CABLE;
 
     #[inline(always)]
-    #[expect(clippy::only_used_in_recursion, reason = "the way of a packet over cables does not depend on its past")]
+    #[expect(
+        clippy::only_used_in_recursion,
+        reason = "the way of a packet over cables does not depend on its past"
+    )]
     fn transmit(net: &mut Network, now: Instant, link: LinkId, past: Past, handle: PacketHandle) {
         let this = net.graph.link_mut(link);
         match this.offer(now, handle) {
