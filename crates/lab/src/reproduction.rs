@@ -1,5 +1,5 @@
 //! A paper as the report wants it: what was printed beside what came out, and how to have it again. What fills these types
-//! are the papers' own modules; [`crate::reproduce`] finds them.
+//! are the papers' own modules; [`Paper::reproduce`] finds them.
 
 use crate::errata::{self, Erratum};
 use crate::experiment::{Experiment, ParameterError, Settings, settings};
