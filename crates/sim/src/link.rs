@@ -216,8 +216,7 @@ struct Managed {
     queue: Box<dyn Discipline>,
     /// When the transmitter asks for the next packet; `None` while nothing waits.
     due: Option<Instant>,
-    verdicts: Verdicts,
-    /// Packets that were dropped and counted, until somebody takes them.
+    /// Packets that were dropped and counted, until they are taken.
     dropped: Vec<(PacketHandle, LinkDrop)>,
 }
 
@@ -235,13 +234,14 @@ pub struct Departure {
 impl Link {
     /// An idle link that is up; `stream` makes the random stream for a purpose.
     pub fn new(from: NodeId, to: NodeId, config: LinkConfig, stream: impl Fn(&str) -> Stream) -> Self {
+        let managed = config.discipline.make(&config).map(Self::managed_by);
         let channel = |stream| Box::new(Channel::new(config.loss, config.loss_factors, stream));
         Self {
             from,
             to,
             config,
             up: true,
-            is_plain: config.discipline == DisciplineConfig::DropTail,
+            is_plain: managed.is_none(),
             medium: MediumId::CABLE,
             channel: (config.loss != LossModel::None).then(|| channel(stream("loss"))),
             acks: config.link_ack_timeout.map(|_| channel(stream("link acknowledgement loss"))),
@@ -251,7 +251,7 @@ impl Link {
             flights: VecDeque::new(),
             waiting: 0,
             waiting_bytes: 0,
-            managed: config.discipline.make(&config).map(Link::managed_by),
+            managed,
             free_at: Instant::ZERO,
             last_transmission: (0, Duration::ZERO),
             generation: 0,
@@ -259,7 +259,7 @@ impl Link {
     }
 
     fn managed_by(queue: Box<dyn Discipline>) -> Box<Managed> {
-        Box::new(Managed { queue, due: None, verdicts: Verdicts::default(), dropped: Vec::new() })
+        Box::new(Managed { queue, due: None, dropped: Vec::new() })
     }
 
     /// Where it starts.
@@ -350,13 +350,17 @@ impl Link {
 
     /// Packets accepted that have not arrived.
     pub fn in_flight(&self) -> usize {
-        self.flights.len() + self.managed.as_ref().map_or(0, |managed| managed.queue.queued().0)
+        self.flights.len() + self.managed_packets()
     }
 
     /// Packets among them that wait for the transmitter.
     pub fn waiting(&self, now: Instant) -> usize {
-        let managed = self.managed.as_ref().map_or(0, |managed| managed.queue.queued().0);
-        self.departures(now).count() + managed
+        self.departures(now).count() + self.managed_packets()
+    }
+
+    /// Packets in a queue with a discipline of its own.
+    fn managed_packets(&self) -> usize {
+        self.managed.as_ref().map_or(0, |managed| managed.queue.queued().0)
     }
 
     /// Time that the transmitter has been busy until now.
@@ -456,20 +460,21 @@ impl Link {
             return Offer::DepartFirst;
         }
         self.metrics.enqueued += 1;
+        let mut verdicts = Verdicts::default();
         if self.free_at <= now && managed.due.is_none() {
-            managed.queue.pass(now, &mut handle, &mut managed.verdicts);
-            self.count_verdicts();
+            managed.queue.pass(now, &mut handle, &mut verdicts);
+            self.count(verdicts);
             let (arrival, first) = self.transmit(now, handle);
             return if first { Offer::AcceptedFirst(arrival) } else { Offer::Accepted };
         }
-        managed.queue.enqueue(now, handle, &mut managed.verdicts);
+        managed.queue.enqueue(now, handle, &mut verdicts);
         let (packets, octets) = managed.queue.queued();
         let is_new = managed.due.is_none() && packets > 0;
         if is_new {
             managed.due = Some(self.free_at);
         }
         self.note_peak(packets, octets);
-        self.count_verdicts();
+        self.count(verdicts);
         Offer::Waits(is_new.then_some(self.free_at))
     }
 
@@ -479,8 +484,9 @@ impl Link {
             return Departure::default();
         };
         managed.due = None;
-        let next = managed.queue.dequeue(now, &mut managed.verdicts);
-        self.count_verdicts();
+        let mut verdicts = Verdicts::default();
+        let next = managed.queue.dequeue(now, &mut verdicts);
+        self.count(verdicts);
         let Some(handle) = next else { return Departure::default() };
         let (arrival, is_first) = self.transmit(now, handle);
         let managed = self.managed.as_mut().expect("it was there");
@@ -493,11 +499,10 @@ impl Link {
         self.managed.as_mut().map(|managed| std::mem::take(&mut managed.dropped)).unwrap_or_default()
     }
 
-    /// Counts what the discipline has decided just now.
-    fn count_verdicts(&mut self) {
-        let Some(managed) = &mut self.managed else { return };
-        self.metrics.marked += std::mem::take(&mut managed.verdicts.marked);
-        for (packet, why) in managed.verdicts.dropped.drain(..) {
+    /// Counts what the discipline has decided.
+    fn count(&mut self, Verdicts { dropped, marked }: Verdicts) {
+        self.metrics.marked += marked;
+        for (_, why) in &dropped {
             match why {
                 LinkDrop::QueueFull => {
                     self.metrics.enqueued -= 1;
@@ -505,7 +510,9 @@ impl Link {
                 }
                 _ => self.metrics.dropped_early += 1,
             }
-            managed.dropped.push((packet, why));
+        }
+        if let Some(managed) = &mut self.managed {
+            managed.dropped.extend(dropped);
         }
     }
 

@@ -107,7 +107,7 @@ impl Probe {
         let (until, mut figures) = match &self.stage {
             Stage::Over(until, figures) => (*until, figures.clone()),
             Stage::Before | Stage::Within => {
-                // Whoever only steps may have gone past the end without a look.
+                // A caller of `Simulation::step` may have gone past the end without a look.
                 let end = if self.window.apps.is_empty() { end.min(self.window.until) } else { end };
                 (end, self.measure.figures(end, world))
             }

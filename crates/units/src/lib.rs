@@ -55,7 +55,7 @@ pub enum QueueLimit {
 }
 
 impl QueueLimit {
-    /// So much is more than the limit.
+    /// That many packets, or octets, are more than the limit.
     #[inline]
     pub fn is_exceeded(self, packets: usize, octets: u64) -> bool {
         match self {

@@ -40,7 +40,7 @@ pub struct EnergyUse {
 }
 
 impl EnergyUse {
-    /// Of so much time in each state with so many watts.
+    /// Of a time in each state, and the watts that it takes.
     pub(crate) fn of(states: [(Duration, f64); 4]) -> Self {
         let seconds = states.map(|(time, _)| time.as_secs_f64());
         Self { seconds, joules: states.map(|(time, watts)| watts * time.as_secs_f64()) }

@@ -36,7 +36,7 @@ impl Spacing {
     }
 
     /// From one packet to the next.
-    fn wait(self, interval: Duration, random: &mut Stream) -> Duration {
+    pub(crate) fn wait(self, interval: Duration, random: &mut Stream) -> Duration {
         match self {
             Self::Poisson => Duration::from_secs_f64(interval.as_secs_f64() * random.exponential()),
             Self::Constant => interval.max(Duration::from_nanos(1)),

@@ -176,7 +176,6 @@ impl RdcaSource {
     fn attend(&mut self, ctx: &mut Ctx<'_>) {
         let now = ctx.now();
         self.make(now);
-        let was_open = self.outcome.is_none();
         loop {
             self.hand_over(now);
             let Some(sender) = &mut self.sender else { return };
@@ -199,15 +198,13 @@ impl RdcaSource {
                     SenderEvent::Closed { outcome, unknown, .. } => {
                         self.unknown += length(unknown);
                         self.outcome = Some((outcome, now));
+                        ctx.finished();
                     }
                 }
             }
             if !busy {
                 break;
             }
-        }
-        if was_open && self.outcome.is_some() {
-            ctx.finished();
         }
         let due = self.sender.as_ref().and_then(core::Sender::next_timeout);
         ctx.set_timer([self.next, due].into_iter().flatten().min());

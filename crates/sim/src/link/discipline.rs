@@ -43,12 +43,12 @@ impl DisciplineConfig {
         }
     }
 
-    /// What is wrong with the options: the key and the reason.
+    /// What is wrong with the options.
     ///
     /// # Errors
     ///
-    /// A value out of its range.
-    pub fn check(&self) -> Result<(), (&'static str, &'static str)> {
+    /// A value out of its range: the key, the reason, and what to do.
+    pub fn check(&self) -> Result<(), [&'static str; 3]> {
         match self {
             Self::DropTail => Ok(()),
             Self::Codel(config) => config.check(),
@@ -89,8 +89,8 @@ impl Verdicts {
         self.dropped.push((packet, LinkDrop::QueueFull));
     }
 
-    /// Congestion is told by a packet: it is marked if its transport understands that (RFC 3168), and true returned; if not,
-    /// whoever calls drops it by [`Verdicts::drop_early`].
+    /// Marks a packet, if its transport understands that (RFC 3168), to tell of congestion. If this returns false, the discipline has to
+    /// drop the packet by [`Verdicts::drop_early`].
     pub fn marks(&mut self, packet: &mut PacketHandle) -> bool {
         if !packet.ecn.is_capable() {
             return false;

@@ -210,7 +210,7 @@ impl Discipline for Tail {
     }
 }
 
-/// What is done to a link, after so many microseconds.
+/// What is done to a link.
 #[derive(Clone, Copy, Debug)]
 enum Deed {
     Offer(u32),
@@ -496,7 +496,7 @@ impl Oracle {
     }
 }
 
-/// Packets of one length, so many microseconds apart; then perhaps all is cut; then so many microseconds without any.
+/// Packets of one length, `gap` microseconds apart; then perhaps all is cut; then a pause in microseconds.
 #[derive(Clone, Copy, Debug)]
 struct Burst {
     packets: usize,

@@ -50,9 +50,9 @@ impl Network {
         let next = self.graph.link_mut(link).set_rate(now, rate);
         self.schedule_arrival(link, next);
         self.watch_incident(now, Incident::Rate(link, rate));
-        for (handle, start) in self.graph.link(link).departures(now) {
-            let packet = self.packets.peek(handle).id;
-            self.observers.iter_mut().for_each(|o| o.on_departure(now, link, packet, start));
+        let waiting: Vec<_> = self.graph.link(link).departures(now).collect();
+        for (handle, start) in waiting {
+            self.watch_departure(now, link, handle, start);
         }
     }
 

@@ -39,7 +39,7 @@ impl PowerConfig {
         }
     }
 
-    /// What so much time in each state takes.
+    /// Energy and time of the states, for the time in each.
     pub fn energy_use(&self, time: &StateTime) -> EnergyUse {
         EnergyUse::of([
             (time.transmit, self.transmit),

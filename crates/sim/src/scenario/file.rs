@@ -28,7 +28,6 @@ use super::options::{WordOrTable, or_off};
 use super::paths::PathsSection;
 use super::probe::ProbeSection;
 use super::radio::RadioSection;
-pub use super::random::FailureName;
 use super::random::RandomEventSection;
 use super::rdca::RdcaProfile;
 use super::set::SetSection;

@@ -53,17 +53,6 @@ pub enum Pick {
     One,
 }
 
-/// How a node dies.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
-#[cfg_attr(feature = "schema", derive(JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub enum FailureName {
-    /// Its peers are not told.
-    Silent,
-    /// It resets its connections first.
-    Reset,
-}
-
 /// Events whose times, targets and values are drawn anew for each run. Keys that the action does not need are refused.
 #[derive(Clone, PartialEq, Debug, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
@@ -204,10 +193,7 @@ impl RandomEvent {
         let mut faults = Vec::new();
         let mut at = self.start;
         loop {
-            at += match self.spacing {
-                Spacing::Constant => self.every,
-                Spacing::Poisson => Duration::from_secs_f64(self.every.as_secs_f64() * random.exponential()),
-            };
+            at += self.spacing.wait(self.every, &mut random);
             if at >= self.stop {
                 return faults;
             }

@@ -48,7 +48,7 @@ impl PowerConfig {
         if nanos < 3e18 { Instant::from_nanos(nanos as u64) } else { Instant::FAR_FUTURE }
     }
 
-    /// What so much time in each state takes.
+    /// Energy and time of the states, for the time in each.
     pub fn energy_use(&self, time: &StateTime) -> EnergyUse {
         EnergyUse::of([
             (time.transmit, self.transmit),

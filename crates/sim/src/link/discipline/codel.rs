@@ -29,10 +29,11 @@ impl Default for CodelConfig {
 }
 
 impl CodelConfig {
-    pub(super) fn check(&self) -> Result<(), (&'static str, &'static str)> {
+    pub(super) fn check(&self) -> Result<(), [&'static str; 3]> {
+        let hint = "by default `target` is 5 ms and `interval` 100 ms";
         match (self.target.0.is_zero(), self.target.0 < self.interval.0) {
-            (true, _) => Err(("target", "packets that must not wait at all need no queue")),
-            (_, false) => Err(("interval", "expected more than `target`")),
+            (true, _) => Err(["target", "packets that must not wait at all need no queue", hint]),
+            (_, false) => Err(["interval", "expected more than `target`", hint]),
             _ => Ok(()),
         }
     }

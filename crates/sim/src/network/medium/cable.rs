@@ -27,10 +27,6 @@ impl Medium for Cable {
     const ID: MediumId = MediumId::CABLE;
 
     #[inline(always)]
-    #[expect(
-        clippy::only_used_in_recursion,
-        reason = "the way of a packet over cables does not depend on its past"
-    )]
     fn transmit(net: &mut Network, now: Instant, link: LinkId, past: Past, handle: PacketHandle) {
         let this = net.graph.link_mut(link);
         match this.offer(now, handle) {
@@ -43,7 +39,7 @@ impl Medium for Cable {
             Offer::DepartFirst => {
                 // Whichever event comes first at an instant: the packet that is due makes room.
                 net.handle_departure(now, link);
-                return Self::transmit(net, now, link, past, handle);
+                return net.transmit(now, link, past, handle);
             }
             Offer::Refused(why) => {
                 net.watch(now, link, Point::Dropped(why), handle);
