@@ -132,7 +132,7 @@ fn stem(path: &Path) -> String {
     path.file_stem().map_or_else(|| "spec".to_owned(), |stem| stem.to_string_lossy().into_owned())
 }
 
-/// Makes what is missing, with a bar, until it is there or somebody has had enough. The store then has the rows of other processes, too.
+/// Makes what is missing, with a bar, until it is there or the user interrupts it. The store then has the rows of other processes, too.
 pub(crate) fn run(
     sweep: &Sweep,
     points: &[Point],
@@ -196,15 +196,15 @@ fn tables(folder: &Path) -> [PathBuf; 2] {
 pub(crate) fn write(table: &Table<'_>, folder: &Path) -> Result<[PathBuf; 2], Error> {
     let files = tables(folder);
     fs::create_dir_all(folder).map_err(|e| Error::unwritable(folder, &e))?;
-    for path in &files {
+    let whole = |path: &Path, fill: &dyn Fn(&mut Whole) -> Result<(), anabranch_sweep::Error>| {
         let mut file = Whole::create(path)?;
-        let filled =
-            if path == &files[0] { table.write_parquet(&mut file) } else { table.write_csv(&mut file) };
-        filled.map_err(|e| {
+        fill(&mut file).map_err(|e| {
             Error::job(format!("cannot write {}: {e}", path.display()))
                 .with_hint("make room, then give the same command again: what is done is kept")
         })?;
-        file.keep()?;
-    }
+        file.keep()
+    };
+    whole(&files[0], &|file| table.write_parquet(file))?;
+    whole(&files[1], &|file| table.write_csv(file))?;
     Ok(files)
 }

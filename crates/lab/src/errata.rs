@@ -7,8 +7,6 @@ use serde::Deserialize;
 pub struct Erratum {
     /// Its name: `S12`, `D8`.
     pub id: String,
-    /// The paper, by its experiment's name.
-    pub paper: &'static str,
     /// What sort of fault it is.
     pub kind: Fault,
     /// Where.
@@ -62,10 +60,10 @@ struct Entry {
 /// # Panics
 ///
 /// If it is none: the lists are part of the program, and a test reads them.
-pub(crate) fn read(paper: &'static str, list: &str) -> Vec<Erratum> {
+pub(crate) fn read(list: &str) -> Vec<Erratum> {
     let file: File = toml::from_str(list).expect("the list is well formed");
     let entries = file.erratum.into_iter();
-    entries.map(|Entry { id, kind, place, text }| Erratum { id, paper, kind, place, text }).collect()
+    entries.map(|Entry { id, kind, place, text }| Erratum { id, kind, place, text }).collect()
 }
 
 #[cfg(test)]

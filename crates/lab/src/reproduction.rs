@@ -55,7 +55,7 @@ impl Paper {
 
     /// What is wrong or open in it, and how we read it.
     pub fn errata(&self) -> Vec<Erratum> {
-        errata::read(self.id, self.errata)
+        errata::read(self.errata)
     }
 
     /// Runs that [`Paper::reproduce`] makes, each of which is told of.

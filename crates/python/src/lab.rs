@@ -66,7 +66,7 @@ fn lab_run(
             let record = Outcome::of(&sweep, point, &store)?.record();
             serde_json::to_string(&record).map_err(|error| Fault::new(error.to_string()))
         };
-        // Nobody reads them if it was told to stop, and then there are not all.
+        // After an interruption there are not all, and none is read.
         if watched.cancel.load(Ordering::Relaxed) {
             Ok(Vec::new())
         } else {

@@ -33,7 +33,7 @@
 //!
 //! Code map: [`spec`] is what is asked for, [`points`] what it makes of the scenario or the [`experiment`]; [`address`] names a run by what it depends on;
 //! [`row`] is what a run says and [`store`] keeps it; [`plan`] says what is due, and [`enough`] when a point has enough runs; [`job`]
-//! is runs that can be sent away, [`execute`](mod@execute) makes them on all cores; `table` knows Arrow, Parquet and CSV, which nobody else does.
+//! is runs that can be sent away, [`execute`](mod@execute) makes them on all cores; `table` is the only module that knows Arrow, Parquet and CSV.
 //! It is there with the feature `tables`, which is on by default.
 
 #![forbid(unsafe_code)]

@@ -82,7 +82,7 @@ impl Task {
 const SLICES: u64 = 64;
 /// The first slice; those that take no time are followed by longer ones.
 const FIRST: Duration = Duration::from_millis(1);
-/// Real time that a slice should take, from and to: whoever stops a run does not wait for longer.
+/// Real time that a slice should take, from and to: a run that is to stop goes on for that long at most.
 const QUICK: Real = Real::from_millis(5);
 const SLOW: Real = Real::from_millis(50);
 

@@ -9,11 +9,11 @@ use anabranch_sweep::experiment::{
     Chance, Experiment, Measured, Metric, Parameter, ParameterError, Point, RunError, Settings, parameter,
 };
 use anabranch_sweep::spec::{Runs, Subject};
-use anabranch_sweep::{
-    Error, Job, Options, Shard, Spec, Store, Sweep, Table, Watch, execute, execute_here, row,
-};
+use anabranch_sweep::{Error, Job, Options, Shard, Spec, Store, Sweep, Watch, execute, execute_here, row};
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
+
+use crate::sweep::tables_of;
 
 const NETWORK: &str = r#"
 node = [{ name = "a" }, { name = "b" }]
@@ -141,19 +141,6 @@ fn run(sweep: &Sweep, store: &mut Store, shard: Shard) -> u64 {
     execute(sweep, &points, store, Options { threads: 2, shard }, &Watch::default()).expect("it runs").made
 }
 
-/// CSV, Parquet and Arrow of all that is there.
-#[track_caller]
-fn tables(sweep: &Sweep, store: &Store) -> [Vec<u8>; 3] {
-    let points = sweep.all_points().expect("good points");
-    let table = Table::new(sweep, &points, store).expect("a table");
-    assert_eq!(table.missing(), 0);
-    let mut files = [Vec::new(), Vec::new(), Vec::new()];
-    table.write_csv(&mut files[0]).expect("memory takes it");
-    table.write_parquet(&mut files[1]).expect("memory takes it");
-    table.write_ipc(&mut files[2]).expect("memory takes it");
-    files
-}
-
 const GRID: &str = "seeds = [3, 1]\nruns = 4\n[set]\nsides = 6\n[grid]\ndice = [0, 1, \"2\", 5]\n";
 
 #[test]
@@ -161,7 +148,7 @@ fn a_row_has_the_metrics_under_their_own_names() {
     let (sweep, mut store) =
         (read("[set]\nsides = 6\n[grid]\ndice = [0, 2, 5]\n").unwrap(), Store::in_memory());
     run(&sweep, &mut store, Shard::ALL);
-    let csv = String::from_utf8(tables(&sweep, &store)[0].clone()).unwrap();
+    let csv = String::from_utf8(tables_of(&sweep, &store)[0].clone()).unwrap();
     let without_hash: Vec<String> = csv
         .lines()
         .map(|line| line.split(',').filter(|cell| cell.len() < 40).collect::<Vec<_>>().join(","))
@@ -185,7 +172,7 @@ fn shards_jobs_and_interruptions_make_what_one_process_makes() {
         run(&sweep, &mut Store::open(folder.path()).unwrap(), Shard::new(number, 3).unwrap());
     }
     let mut sharded = Store::open(folder.path()).unwrap();
-    assert!(tables(&sweep, &sharded) == tables(&sweep, &whole));
+    assert!(tables_of(&sweep, &sharded) == tables_of(&sweep, &whole));
     assert_eq!(run(&sweep, &mut sharded, Shard::ALL), 0);
 
     // Some jobs go through another process, which knows the experiment by its name alone; then all is stopped; the rest is made here.
@@ -201,7 +188,7 @@ fn shards_jobs_and_interruptions_make_what_one_process_makes() {
     assert!(outcome.cancelled && outcome.made == 0);
     let left = run(&sweep, &mut far, Shard::ALL);
     assert!(0 < left && left < 32, "{left}");
-    assert!(tables(&sweep, &far) == tables(&sweep, &whole));
+    assert!(tables_of(&sweep, &far) == tables_of(&sweep, &whole));
 }
 
 #[test]

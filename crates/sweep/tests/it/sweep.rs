@@ -80,16 +80,21 @@ fn run(sweep: &Sweep, folder: &Path, threads: usize, shard: Shard) -> u64 {
 
 /// CSV, Parquet and Arrow of all that is there.
 #[track_caller]
-fn tables(sweep: &Sweep, folder: &Path) -> [Vec<u8>; 3] {
-    let (points, store) =
-        (sweep.all_points().expect("good points"), Store::open(folder).expect("good points"));
-    let table = Table::new(sweep, &points, &store).expect("a table");
+pub(crate) fn tables_of(sweep: &Sweep, store: &Store) -> [Vec<u8>; 3] {
+    let points = sweep.all_points().expect("good points");
+    let table = Table::new(sweep, &points, store).expect("a table");
     assert_eq!(table.missing(), 0);
     let mut files = [Vec::new(), Vec::new(), Vec::new()];
     table.write_csv(&mut files[0]).expect("memory takes it");
     table.write_parquet(&mut files[1]).expect("memory takes it");
     table.write_ipc(&mut files[2]).expect("memory takes it");
     files
+}
+
+/// The same of a folder.
+#[track_caller]
+fn tables(sweep: &Sweep, folder: &Path) -> [Vec<u8>; 3] {
+    tables_of(sweep, &Store::open(folder).expect("good points"))
 }
 
 fn folder() -> TempDir {

@@ -37,7 +37,7 @@ fn an_outage_costs_little_more_than_itself() {
         return;
     }
     let whole = env::var_os("ANABRANCH_RECOVERY").is_some();
-    // Whoever has the processor may cost more than an outage, but hardly three times in a row.
+    // On a busy machine waiting for the processor may cost more than an outage, but hardly three times in a row.
     let attempts = if whole { 1 } else { 3 };
     let mut costs = Vec::new();
     for attempt in 0..attempts {
