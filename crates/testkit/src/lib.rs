@@ -1,5 +1,6 @@
 //! Dev-dependency only: what protocol tests are written in. It never runs outside of tests and never reads a
-//! clock or draws entropy: a failing test names its seed. Only [`paths`] knows real time, since it delays real packets.
+//! clock or draws entropy: a failing test names its seed. Only [`paths`] and [`processors`] know real
+//! time: the one delays real packets, the other says what measured times are worth.
 //!
 //! * [`script`]: packet scripts, in tcpdump's notation, against one connection.
 //! * [`pair`]: two connections and the wire between them, with a clock that jumps.
@@ -16,6 +17,7 @@
 //! * [`netns`]: network namespaces, and programs in them.
 //! * [`paths`]: two namespaces with paths of a rate and a delay between them.
 //! * [`priority`]: threads that the load of the machine does not delay.
+//! * [`processors`]: what other programs leave of the machine.
 //! * [`tmpfs`]: a disk that can be full.
 
 pub mod browser;
@@ -30,6 +32,7 @@ pub mod pair;
 pub mod paths;
 pub mod priority;
 pub mod prng;
+pub mod processors;
 pub mod rdca;
 pub mod script;
 pub mod tmpfs;

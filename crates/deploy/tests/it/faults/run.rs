@@ -216,6 +216,11 @@ impl<'a> World<'a> {
         match self.schedule.kind {
             Kind::Mixed | Kind::Flips => self.push_until_delivered(&[]),
             Kind::Return | Kind::Rolling => self.push_once(&[]),
+            Kind::Unreached => {
+                // What is cut is cut before the push begins.
+                self.step();
+                self.push(&[]);
+            }
             Kind::Absent => self.push_once(&["--retry-for", "3min"]),
             Kind::SmallDisk => self.push_more_than_fits(),
             Kind::OtherFile => {

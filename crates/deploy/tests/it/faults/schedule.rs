@@ -48,6 +48,8 @@ pub(crate) enum Kind {
     OtherFile,
     /// The same with a node in C.
     OtherFileToC,
+    /// No gateway reaches the node, which answers the sender. One push says so. Not among those that take turns.
+    Unreached,
 }
 
 /// Runs take their turns.
@@ -182,7 +184,7 @@ impl Drawing {
                 self.disk = Some(room + (1 << 20) + (1 << 17));
                 return Some(self.random.range(0..=room / 2));
             }
-            Kind::Flips => {}
+            Kind::Flips | Kind::Unreached => {}
             Kind::OtherFile | Kind::OtherFileToC => {
                 let at = self.ms(0, 3_000);
                 self.events.push((at, Event::Kill(Who::Push)));
