@@ -80,7 +80,7 @@ fn seconds(args: &[String]) -> Result<String, Failure> {
     }
 }
 
-/// `campaign NAME [ARGS...]`: passed on to the example `campaign` of anabranch-lab; what is about processes is a test's long form.
+/// `campaign NAME [ARGS...]`: passed on to the example `campaign` of anabranch-campaign; what is about processes is a test's long form.
 pub(crate) fn campaign(args: &[String]) -> Result<(), Failure> {
     match args.split_first() {
         None => Err(Failure::Usage("campaign needs the name of a campaign".into())),
@@ -100,7 +100,7 @@ pub(crate) fn campaign(args: &[String]) -> Result<(), Failure> {
         Some((name, options)) if name == "embedded-flash" => embedded_flash(options),
         Some(_) => {
             let mut command =
-                cargo::command(&["run", "--profile", "dist", "--locked", "--package", "anabranch-lab"]);
+                cargo::command(&["run", "--profile", "dist", "--locked", "--package", "anabranch-campaign"]);
             command.args(["--example", "campaign", "--"]).args(args);
             cargo::run(command)
         }

@@ -13,6 +13,7 @@ pub use anabranch_sweep::experiment::{
     parameter,
 };
 pub use outcome::{ArraySummary, MetricSummary, Outcome, Record};
+pub use values::plain;
 
 use crate::work::Work;
 use anabranch_sweep::spec::{Runs, Subject};

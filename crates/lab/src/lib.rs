@@ -7,13 +7,12 @@
 //! experiment of the SET paper, its figures ([`set::figures`]) and its claims ([`set::claims`]); [`dtc`] that of the
 //! paper on caching nodes; [`mptcp`] that of the paper on multipath TCP over IEEE 802.15.4; [`rdca`] that of the paper on
 //! sink-driven rate control over IEEE 802.11; [`sockbuf`] that of the paper on send buffers of a striped connection;
-//! [`campaign`] runs many random cases in search of a bad one; [`plan`] asks the closed forms; [`targets`] are the published
+//! [`plan`] asks the closed forms; [`targets`] are the published
 //! numbers, [`errata`] what is wrong with them; [`stats`] and [`plot`] turn runs into statements and pictures, [`verdict`] judges; [`reproduction`] is a paper as
 //! [`report`] writes it; [`work`] says how much is run, and who watches.
 
 #![forbid(unsafe_code)]
 
-pub mod campaign;
 #[cfg(test)]
 mod completeness;
 pub mod dtc;

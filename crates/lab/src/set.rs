@@ -19,8 +19,7 @@ use anabranch_sim::apps::set::SetSender;
 use anabranch_sim::scenario::record::SetFigures;
 use anabranch_sim::scenario::{Plan, Scenario};
 
-pub use config::{Failing, Scheme, TEMPLATE, canonical};
-pub(crate) use config::{losses, quantities};
+pub use config::{Failing, Scheme, TEMPLATE, canonical, losses, quantities};
 pub use model::{Equations, transfer};
 
 use crate::experiment::template::Templated;

@@ -32,9 +32,12 @@ const FLOORS: &[Floor] = &[
             "wire", "core", "units", "secure", "model", "stats", "sim", "net", "emu", "view", "deploy",
         ],
     },
+    Floor { name: "campaign", may_know: &["core", "stats", "sim", "lab"] },
     Floor {
         name: "lab-cli",
-        may_know: &["wire", "core", "units", "model", "stats", "sim", "lab", "sweep", "deploy", "cli"],
+        may_know: &[
+            "wire", "core", "units", "model", "stats", "sim", "lab", "campaign", "sweep", "deploy", "cli",
+        ],
     },
     Floor { name: "manual", may_know: &["sim", "deploy", "lab-cli"] },
     Floor {

@@ -12,8 +12,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
+use anabranch_campaign::bottleneck::{Cell, Grid, Start};
 use anabranch_core::tcp::{self, CongestionAlgorithm};
-use anabranch_lab::campaign::bottleneck::{Cell, Grid, Start};
 use anabranch_stats::jain;
 use anabranch_testkit::debian::find_or_install;
 use anabranch_testkit::netns;

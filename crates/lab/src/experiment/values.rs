@@ -122,6 +122,6 @@ pub(crate) fn length(text: &str) -> Option<f64> {
 }
 
 /// A quantity without the space before its unit, so that a shell needs no quotes.
-pub(crate) fn plain(value: &impl Display) -> String {
+pub fn plain(value: &impl Display) -> String {
     value.to_string().replace(' ', "")
 }

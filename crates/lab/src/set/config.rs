@@ -210,7 +210,11 @@ pub(super) fn each<T: Clone>(
 }
 
 /// A quantity for each gateway.
-pub(crate) fn quantities<T: Clone + FromStr<Err = UnitError>>(
+///
+/// # Errors
+///
+/// A text that is no such quantity.
+pub fn quantities<T: Clone + FromStr<Err = UnitError>>(
     settings: &Settings,
     key: &'static str,
 ) -> Understood<Vec<T>> {
@@ -218,7 +222,11 @@ pub(crate) fn quantities<T: Clone + FromStr<Err = UnitError>>(
 }
 
 /// The loss of each gateway's wireless links.
-pub(crate) fn losses(settings: &Settings) -> Understood<Vec<f64>> {
+///
+/// # Errors
+///
+/// A text that is no probability.
+pub fn losses(settings: &Settings) -> Understood<Vec<f64>> {
     each(settings, "wireless_loss", probability)
 }
 

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Stdio};
 
-use anabranch_lab::campaign::bottleneck::Cell;
+use anabranch_campaign::bottleneck::Cell;
 use anabranch_testkit::netns::{self, Broom, Farewell, Kept, inside, ip, mortal, run as said, within};
 use anabranch_testkit::priority::may_be_real_time;
 use serde_json::Value;

@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anabranch_lab::campaign::bottleneck::Cell;
+use anabranch_campaign::bottleneck::Cell;
 use anabranch_testkit::debian::skipped;
 use serde_json::Value;
 use tempfile::TempDir;

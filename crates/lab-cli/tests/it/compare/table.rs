@@ -3,8 +3,8 @@
 use std::fmt::Write;
 use std::process::Command;
 
+use anabranch_campaign::bottleneck::{Cell, Start};
 use anabranch_core::tcp::CongestionAlgorithm;
-use anabranch_lab::campaign::bottleneck::{Cell, Start};
 use anabranch_stats::Summary;
 
 use super::kernel::Lag;

@@ -8,9 +8,8 @@ use anabranch_sim::scenario::Scenario;
 use anabranch_sim::scenario::units::{Rate, Size, Span};
 use rayon::prelude::*;
 
-use crate::experiment::values::{Understood, plain, quantity};
-use crate::experiment::{RunError, Settings};
-use crate::set::{self, Scheme, Set, TEMPLATE, simulate};
+use anabranch_lab::experiment::{RunError, Settings, plain};
+use anabranch_lab::set::{self, Scheme, Set, TEMPLATE, simulate};
 
 /// What a network showed. Latencies are means over the runs, seconds.
 #[derive(Clone, PartialEq, Debug)]
@@ -122,8 +121,8 @@ fn case(settings: &Settings, seed: u64, number: u64, runs: u64) -> Result<Case, 
     let (rates, losses) = (set::quantities::<Rate>(settings, "wireless_rate")?, set::losses(settings)?);
     let spans = |key| set::quantities::<Span>(settings, key);
     let (wired_delays, delays) = (spans("wired_delay")?, spans("wireless_delay")?);
-    let size = |key| -> Understood<u64> { Ok(quantity::<Size>(key, settings.text(key))?.0) };
-    let (file, node_buffer) = (size("file")?, size("node_buffer")?);
+    let size = |key| settings.text(key).parse::<Size>().expect("settings were understood above").0;
+    let (file, node_buffer) = (size("file"), size("node_buffer"));
     let lossless = losses.iter().all(|loss| *loss == 0.0);
     let runs = if lossless { 1 } else { runs };
     let seed = seed.wrapping_mul(1_000_003).wrapping_add(number);

@@ -13,9 +13,8 @@ use anabranch_sim::world::Failure;
 use rayon::prelude::*;
 
 use super::networks::network;
-use crate::experiment::RunError;
-use crate::experiment::values::plain;
-use crate::set::{Failing, TEMPLATE, simulate};
+use anabranch_lab::experiment::{RunError, plain};
+use anabranch_lab::set::{Failing, TEMPLATE, simulate};
 
 /// Who is left.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -17,7 +17,7 @@ use anabranch_sim::packet::NodeId;
 use anabranch_sim::sim::{Builder, Simulation};
 use rayon::prelude::*;
 
-use crate::stats::jain;
+use anabranch_stats::jain;
 
 /// Bytes of a full packet.
 const PACKET: f64 = 1500.0;

@@ -3,9 +3,9 @@
 
 use std::process::ExitCode;
 
+use anabranch_campaign::faults::{self, Left};
+use anabranch_campaign::{bottleneck, buffers, chains, crowds, networks, paths};
 use anabranch_core::{rdca, tcp};
-use anabranch_lab::campaign::faults::{self, Left};
-use anabranch_lab::campaign::{bottleneck, buffers, chains, crowds, networks, paths};
 use anabranch_testkit::rdca::{Case, Faults, fault_run, step_run};
 use rayon::prelude::*;
 

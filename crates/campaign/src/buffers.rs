@@ -7,9 +7,8 @@ use anabranch_core::sockbuf::PidConfig;
 use anabranch_sim::scenario::units::Size;
 use rayon::prelude::*;
 
-use crate::experiment::values::plain;
-use crate::experiment::{RunError, Settings};
-use crate::sockbuf::{Constants, Sockbuf, SockbufPoint, Tuner};
+use anabranch_lab::experiment::{RunError, Settings, plain};
+use anabranch_lab::sockbuf::{Constants, Sockbuf, SockbufPoint, Tuner};
 
 /// Bytes of payload of a segment.
 const SEGMENT: u64 = 1_460;

@@ -12,7 +12,7 @@ use anabranch_sim::scenario::Source;
 use anabranch_stats::jain;
 use rayon::prelude::*;
 
-use crate::experiment::RunError;
+use anabranch_lab::experiment::RunError;
 
 /// The longest retransmission time-out of the senders.
 const RTO_MAX: Duration = Duration::from_secs(16);

@@ -12,7 +12,7 @@ use anabranch_sim::scenario::{Scenario, Source};
 use anabranch_sim::trace::{Observer, Point};
 use rayon::prelude::*;
 
-use crate::experiment::RunError;
+use anabranch_lab::experiment::RunError;
 
 /// Octets that are sent: twenty segments.
 const OCTETS: u64 = 2_000;
