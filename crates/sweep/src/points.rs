@@ -224,7 +224,7 @@ impl Sweep {
         for path in &self.order {
             set = set.set(assignment(path, &parameters[path]));
         }
-        let scenario = set.scenario_from(parsed.clone());
+        let scenario = set.scenario_from(parsed);
         let scenario = scenario.map_err(|error| self.placed(source, error, parameters))?;
         let tun = scenario.nodes.iter().find(|node| node.tun.is_some());
         if let Some(node) = tun {

@@ -40,8 +40,10 @@ pub(super) fn spread<'s>(source: &Source, mut tree: Tree<'s>) -> Spread<Tree<'s>
     if let Some(links) = tree.get_mut().get_mut("link")
         && let DeValue::Array(tables) = links.get_mut()
     {
-        let all = tables.iter().map(|table| spreader.links(table)).collect::<Spread<Vec<_>>>()?;
-        *tables = all.into_iter().flatten().collect();
+        if !tables.iter().all(is_one_link) {
+            let all = tables.iter().map(|table| spreader.links(table)).collect::<Spread<Vec<_>>>()?;
+            *tables = all.into_iter().flatten().collect();
+        }
         for Stranger { pattern, error } in spreader.strangers {
             let is_of = |table: &Node<'_>| {
                 let name = table.get_ref().as_table().and_then(|table| said(table, "name"));
@@ -53,6 +55,15 @@ pub(super) fn spread<'s>(source: &Source, mut tree: Tree<'s>) -> Spread<Tree<'s>
         }
     }
     Ok(tree)
+}
+
+/// The table says all of one link: nothing is to be spread.
+fn is_one_link(node: &Node<'_>) -> bool {
+    let Some(table) = node.get_ref().as_table() else { return false };
+    let is_said = |key| table.contains_key(key);
+    let is_numbered = |key| said(table, key).as_ref().is_some_and(is_numbered);
+    let is_several = is_numbered("name") || is_numbered("from") && is_numbered("to");
+    !is_several && !["via", "only", "enabled"].into_iter().any(is_said)
 }
 
 /// The tables `[[nodes]]`; `None` if one is wrong, which is found when the file is read.

@@ -40,7 +40,7 @@ type Checked<T> = Result<T, ScenarioError>;
 impl Source {
     /// Reads the scenario. A sweep is left aside: see [`Source::points`].
     pub fn scenario(&self) -> Result<Scenario, ScenarioError> {
-        self.scenario_of(self.tree()?)
+        self.scenario_of(&|| self.tree())
     }
 
     /// [`Source::scenario`] without parsing the text: `parsed` is [`Source::parsed`] of a source with the same text, of which many
@@ -48,8 +48,8 @@ impl Source {
     ///
     /// # Errors
     /// As [`Source::scenario`].
-    pub fn scenario_from<'s>(&'s self, parsed: Tree<'s>) -> Result<Scenario, ScenarioError> {
-        self.scenario_of(self.changed(parsed)?)
+    pub fn scenario_from<'s>(&'s self, parsed: &Tree<'s>) -> Result<Scenario, ScenarioError> {
+        self.scenario_of(&|| self.changed(parsed.clone()))
     }
 
     /// The seed that the scenario has, which it need not be able to run for.
@@ -60,14 +60,17 @@ impl Source {
         Ok(self.read::<FileConfig>(self.tree()?)?.seed)
     }
 
-    pub(super) fn scenario_of<'s>(&'s self, tree: Tree<'s>) -> Checked<Scenario> {
-        let tree = chain::spread(self, tree)?;
-        let mut file: FileConfig = self.read(tree.clone()).map_err(|error| alias::hinted(error, &tree))?;
+    /// The scenario of a tree, which is made again if its places are asked for: most scenarios have no error.
+    pub(super) fn scenario_of<'s>(&'s self, tree: &dyn Fn() -> Checked<Tree<'s>>) -> Checked<Scenario> {
+        let whole = || chain::spread(self, tree()?);
+        let read = self.read(whole()?);
+        let mut file: FileConfig = read.or_else(|error| Err(alias::hinted(error, &whole()?)))?;
         file.sweep.clear();
         let names = std::mem::take(&mut file.alias).into_keys();
         let mut checker = Checker {
             source: self,
-            tree,
+            whole: &whole,
+            tree: OnceCell::new(),
             said: file.node.len(),
             members: file.nodes.iter().map(|nodes| nodes.count.total() as usize).collect(),
             nodes: BTreeMap::new(),
@@ -84,7 +87,10 @@ impl Source {
 
 struct Checker<'s> {
     source: &'s Source,
-    tree: Tree<'s>,
+    /// Makes the tree.
+    whole: &'s dyn Fn() -> Checked<Tree<'s>>,
+    /// What it has made, once it is asked for.
+    tree: OnceCell<Tree<'s>>,
     /// Number of `[[node]]`.
     said: usize,
     /// Number of nodes of each `[[nodes]]`, which come after them.
@@ -105,10 +111,14 @@ macro_rules! at {
 }
 use at;
 
-impl Checker<'_> {
+impl<'s> Checker<'s> {
+    fn tree(&self) -> &Tree<'s> {
+        self.tree.get_or_init(|| (self.whole)().expect("it could be made before"))
+    }
+
     fn fault<T>(&self, path: &[Step], message: impl Into<String>, hint: Option<&str>) -> Checked<T> {
         let path = &*self.section_of(path);
-        Err(self.source.error_at(&self.tree, path, message.into(), hint.map(str::to_owned)))
+        Err(self.source.error_at(self.tree(), path, message.into(), hint.map(str::to_owned)))
     }
 
     /// Where the file says what a path means: a node of `[[nodes]]` has no section of its own.
@@ -132,7 +142,7 @@ impl Checker<'_> {
 
     /// Whether an override or an axis has chosen the value at `path`.
     fn is_chosen(&self, path: &[Step]) -> bool {
-        self.source.is_chosen(&self.tree, path, self.axes.get_or_init(|| self.source.axis_spans()))
+        self.source.is_chosen(self.tree(), path, self.axes.get_or_init(|| self.source.axis_spans()))
     }
 
     /// An alias with the name of a section would hide the section from overrides and axes.
@@ -412,7 +422,7 @@ impl Checker<'_> {
 
     /// The file or an override has exactly this key.
     fn is_given(&self, path: &[Step]) -> bool {
-        self.source.has(&self.tree, path)
+        self.source.has(self.tree(), path)
     }
 
     /// Every node can be reached from the first, over links in any direction, in the scenario's first run.

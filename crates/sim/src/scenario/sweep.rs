@@ -47,16 +47,20 @@ impl Source {
         let values: BTreeMap<&str, &Vec<Node<'_>>> =
             axes.iter().map(|(path, values)| (path.as_str(), values)).collect();
         let scenario = |point: BTreeMap<&str, usize>| {
-            let (mut tree, mut said): (Tree<'_>, _) = (tree.clone(), BTreeMap::new());
-            for path in &order {
-                let (index, value) = (point[path], &values[path][point[path]]);
-                apply(&mut tree, path, value).map_err(|(message, hint)| {
-                    let at = [Step::from("sweep"), Step::from(*path), Step::from(index)];
-                    self.tree().map_or_else(|e| e, |whole| self.error_at(&whole, &at, message, hint))
-                })?;
-                said.insert((*path).to_owned(), self.plain(value)?);
-            }
-            Ok(Point { axes: said, scenario: self.scenario_of(tree)? })
+            let value_of = |path: &str| &values[path][point[path]];
+            let changed = || {
+                let mut tree: Tree<'_> = tree.clone();
+                for path in &order {
+                    apply(&mut tree, path, value_of(path)).map_err(|(message, hint)| {
+                        let at = [Step::from("sweep"), Step::from(*path), Step::from(point[path])];
+                        self.tree().map_or_else(|e| e, |whole| self.error_at(&whole, &at, message, hint))
+                    })?;
+                }
+                Ok(tree)
+            };
+            let scenario = self.scenario_of(&changed)?;
+            let said = |path: &&str| Ok(((*path).to_owned(), self.plain(value_of(path))?));
+            Ok(Point { axes: order.iter().map(said).collect::<Result<_, ScenarioError>>()?, scenario })
         };
         points.into_iter().map(scenario).collect()
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::super::file::{FactorsSection, FileConfig, LinkSection, Loss};
+use super::super::file::{FactorsSection, FileConfig, LinkSection, Loss, fifty_ms};
 use super::super::options::WordOrTable;
 use super::super::source::Step;
 use super::super::units::{QueueSize, Size};
@@ -68,7 +68,7 @@ impl Checker<'_> {
             if is_managed
                 && section.ecn_threshold.is_some()
                 && self.is_chosen(at!["link", i, "discipline"])
-                && self.source.is_of_file(&self.tree, at!["link", i, "ecn_threshold"])
+                && self.source.is_of_file(self.tree(), at!["link", i, "ecn_threshold"])
             {
                 section.ecn_threshold = None;
             }
@@ -141,7 +141,8 @@ impl Checker<'_> {
             link_ack_timeout: section.link_ack_timeout.map(|span| span.0),
             spacing: section.spacing.0,
         };
-        if self.is_given(at!["link", i, "lateness"]) && !self.is_given(at!["link", i, "reordering"]) {
+        let is_late = section.lateness != fifty_ms();
+        if is_late && section.reordering.0 == 0.0 && !self.is_given(at!["link", i, "reordering"]) {
             let message = "no packet is late: the link has no `reordering`";
             let hint = "say how many are, as in `reordering = \"1 %\"`, or leave `lateness` out";
             return self.fault(at!["link", i, "lateness"], message, Some(hint));

@@ -222,7 +222,7 @@ impl Checker<'_> {
         ];
         for (key, _) in given.iter().filter(|(key, given)| *given && !read(key)) {
             let chosen = self.is_chosen(at!["traffic", i, "over"]);
-            if chosen && self.source.is_of_file(&self.tree, at!["traffic", i, *key]) {
+            if chosen && self.source.is_of_file(self.tree(), at!["traffic", i, *key]) {
                 // What the file says of another transport is not meant.
                 match *key {
                     "tcp" => section.tcp = None,

@@ -129,7 +129,7 @@ impl Checker<'_> {
             return;
         }
         for Unread { key, clear } in unread {
-            if self.source.is_of_file(&self.tree, at!["transfer", i, key]) {
+            if self.source.is_of_file(self.tree(), at!["transfer", i, key]) {
                 clear(section);
             }
         }
