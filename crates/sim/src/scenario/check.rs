@@ -85,6 +85,21 @@ impl Source {
     }
 }
 
+impl Scenario {
+    /// Gives back what growing lists have too much: a sweep holds thousands of scenarios.
+    fn shrink(&mut self) {
+        let Self { nodes, links, transfers, traffic, resolved, .. } = self;
+        nodes.shrink_to_fit();
+        links.shrink_to_fit();
+        transfers.shrink_to_fit();
+        traffic.shrink_to_fit();
+        resolved.node.shrink_to_fit();
+        resolved.link.shrink_to_fit();
+        resolved.transfer.shrink_to_fit();
+        resolved.traffic.shrink_to_fit();
+    }
+}
+
 struct Checker<'s> {
     source: &'s Source,
     /// Makes the tree.
@@ -232,6 +247,7 @@ impl<'s> Checker<'s> {
         scenario.resolved.node.truncate(self.said);
         self.advise(&mut scenario)?;
         scenario.digest = ScenarioDigest::of(&mut scenario.resolved);
+        scenario.shrink();
         Ok(scenario)
     }
 
@@ -266,7 +282,7 @@ impl<'s> Checker<'s> {
                 Ok(config) => config,
                 Err((key, message)) => return self.fault(at!["tcp", name.as_str(), key], message, None),
             };
-            *profile = TcpProfile::complete(profile.base.unwrap_or_default(), &config);
+            **profile = TcpProfile::complete(profile.base.unwrap_or_default(), &config);
             self.profiles.insert(name.clone(), config);
         }
         Ok(())

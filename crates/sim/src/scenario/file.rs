@@ -62,8 +62,9 @@ pub struct FileConfig {
     #[serde(default)]
     pub network: NetworkSection,
     /// TCP profiles by name; "default" is for those who name none.
+    // In boxes, since a map has room for eleven.
     #[serde(default)]
-    pub tcp: BTreeMap<String, TcpProfile>,
+    pub tcp: BTreeMap<String, Box<TcpProfile>>,
     /// Profiles of caching nodes by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub dtc: BTreeMap<String, DtcProfile>,
