@@ -49,8 +49,10 @@ pub fn hop_over_air(radio: &Radio, from: Station, to: Station) -> u64 {
 /// table for all pairs of 6,400 nodes would have 160 MB, and nodes with routers of their own never ask.
 #[derive(Debug, Default)]
 pub struct Routes {
-    /// The edges that lead to each node.
-    incoming: Vec<Vec<Edge>>,
+    /// All edges, by the node that they lead to.
+    edges: Vec<Edge>,
+    /// Where among them those begin that lead to a node; one more than there are nodes.
+    starts: Vec<u32>,
     forwards: Vec<bool>,
     /// By destination: the link to take at each node.
     rows: Vec<OnceCell<Box<[u32]>>>,
@@ -65,16 +67,17 @@ impl Routes {
     ///
     /// Cost: links * log(nodes) for each destination that is asked for.
     pub fn compute(nodes: usize, edges: &[Edge], forwards: impl Fn(NodeId) -> bool) -> Self {
-        let mut incoming: Vec<Vec<Edge>> = vec![Vec::new(); nodes];
-        for edge in edges {
-            incoming[edge.to.index()].push(*edge);
-        }
+        let mut edges = edges.to_vec();
+        edges.sort_by_key(|edge| edge.to);
+        let mut starts = vec![0; nodes + 1];
+        edges.iter().for_each(|edge| starts[edge.to.index() + 1] += 1);
+        (0..nodes).for_each(|node| starts[node + 1] += starts[node]);
         let forwards = (0..nodes).map(|node| forwards(NodeId(node as u32))).collect();
-        Self { incoming, forwards, rows: vec![OnceCell::new(); nodes] }
+        Self { edges, starts, forwards, rows: vec![OnceCell::new(); nodes] }
     }
 
     fn row(&self, destination: usize) -> Box<[u32]> {
-        let nodes = self.incoming.len();
+        let nodes = self.forwards.len();
         let mut row = vec![NONE; nodes];
         let mut distance = vec![u64::MAX; nodes];
         distance[destination] = 0;
@@ -84,7 +87,7 @@ impl Routes {
             if so_far > distance[node] || !passable {
                 continue;
             }
-            for edge in &self.incoming[node] {
+            for edge in &self.edges[self.starts[node] as usize..self.starts[node + 1] as usize] {
                 let from = edge.from.index();
                 let length = so_far.saturating_add(edge.weight.max(1));
                 if length < distance[from] {

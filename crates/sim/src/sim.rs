@@ -23,6 +23,7 @@
 
 use std::any::Any;
 use std::fmt;
+use std::sync::Arc;
 
 use anabranch_core::dtc;
 use anabranch_core::paths::{self, NodeType};
@@ -144,15 +145,12 @@ impl Builder {
         let hearers: Vec<Vec<Station>> =
             (0..nodes.len()).map(|i| radio.neighbours(Station(i as u32)).collect()).collect();
         self.world.network.set_wireless(wireless, radio, nodes.clone());
-        for (i, hearers) in hearers.iter().enumerate() {
+        let link =
+            LinkConfig { mtu: frames::MTU, ..LinkConfig::new(config.phy.bit_rate, config.phy.turnaround) };
+        let link = Arc::new(link);
+        for (from, hearers) in nodes.iter().zip(&hearers) {
             for hearer in hearers {
-                let (from, to) = (nodes[i], nodes[hearer.0 as usize]);
-                let link = LinkConfig {
-                    mtu: frames::MTU,
-                    ..LinkConfig::new(config.phy.bit_rate, config.phy.turnaround)
-                };
-                let link = self.link(from, to, link);
-                self.world.network.add_wireless_link(from, to, link);
+                self.world.network.add_wireless_link(*from, nodes[hearer.0 as usize], &link);
             }
         }
         Ok(())
@@ -188,11 +186,10 @@ impl Builder {
             mtu: adhoc.mtu.min(room),
             ..LinkConfig::new(config.phy.data_rate.bit_per_s(), config.phy.slot)
         };
+        let link = Arc::new(link);
         for (from, hearers) in nodes.iter().zip(&hearers) {
             for hearer in hearers {
-                let to = nodes[hearer.0 as usize];
-                let id = self.link(*from, to, link);
-                self.world.network.add_adhoc_link(id);
+                self.world.network.add_adhoc_link(*from, nodes[hearer.0 as usize], &link);
             }
         }
         Ok(())

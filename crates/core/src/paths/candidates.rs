@@ -75,8 +75,8 @@ impl Candidates {
     pub(super) fn hear(&mut self, now: Instant, dio: &Dio, own: &[OwnPath]) {
         // RFC 6719 section 3.5: without a metric the rank stands for it.
         let etx = dio.etx.unwrap_or(dio.rank);
-        let heard = Candidate {
-            path: dio.path.clone(),
+        let heard = |path| Candidate {
+            path,
             rank: dio.rank,
             multi_link: dio.multi_link,
             metrics: dio.metrics,
@@ -85,7 +85,7 @@ impl Candidates {
             missed: 0,
         };
         match self.all.iter_mut().find(|c| c.path == dio.path) {
-            Some(known) => *known = heard,
+            Some(known) => *known = heard(core::mem::take(&mut known.path)),
             None => {
                 if self.all.len() >= ROOM {
                     let unused = (0..self.all.len()).filter(|&at| !self.all[at].is_used(own));
@@ -95,7 +95,7 @@ impl Candidates {
                         None => return,
                     }
                 }
-                self.all.push(heard);
+                self.all.push(heard(dio.path.clone()));
             }
         }
     }

@@ -119,6 +119,8 @@ impl Neighbours {
             this.starts
                 .push(u32::try_from(this.hearers.len()).expect("fewer than 2^32 pairs hear each other"));
         }
+        this.hearers.shrink_to_fit();
+        this.links.shrink_to_fit();
         Ok(this)
     }
 

@@ -1,8 +1,8 @@
 //! Who hears what at this moment, and which frames that spoils.
 //!
-//! Each station has a list of the signals that it hears now. A frame touches the lists of those that hear it, at
-//! its start and at its end, and nothing else. A sum of powers is taken anew over the list when the list changes,
-//! so that no rounding stays behind.
+//! Each station has a list of the signals that disturb it now, and the number of those that it senses. A frame touches both
+//! at the stations that hear it, at its start and at its end, and nothing else. A sum of powers is taken anew over the list
+//! when the list changes, so that no rounding stays behind.
 
 mod rules;
 
@@ -21,7 +21,11 @@ pub(crate) use rules::Rules;
 pub(crate) struct Medium {
     rules: Rules,
     pub(crate) neighbours: Neighbours,
+    /// By station; apart from the receivers, since most stations that a frame touches only sense it.
+    carriers: Vec<Carrier>,
     receivers: Vec<Receiver>,
+    /// What the receivers draw from.
+    streams: Vec<Stream>,
 }
 
 /// A frame that has come through.
@@ -74,24 +78,30 @@ pub(crate) struct Spoils {
     pub(crate) missed: u64,
 }
 
-#[derive(Debug)]
-struct Receiver {
-    signals: Vec<Signal>,
-    /// It listens: neither sends, nor turns around, nor is off.
-    open: bool,
-    lock: Option<Lock>,
+/// What a station senses of the channel.
+#[derive(Clone, Copy, Default, Debug)]
+struct Carrier {
+    /// Signals that are [`SENSED`].
+    sensed: u32,
     busy_since: Option<Instant>,
     /// End of the last time in which the channel was busy.
     busy_until: Instant,
     busy_time: Duration,
+}
+
+#[derive(Debug)]
+struct Receiver {
+    /// Those that are [`INTERFERING`].
+    signals: Vec<Signal>,
+    /// It listens: neither sends, nor turns around, nor is off.
+    open: bool,
+    lock: Option<Lock>,
     spoils: Spoils,
-    random: Stream,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Signal {
     from: u32,
-    marks: u8,
     power: f64,
     end: Instant,
 }
@@ -124,20 +134,14 @@ impl Lock {
     }
 }
 
-/// What a signal leaves behind.
-struct Faded {
-    /// The receiver was locked on it.
-    lock: Option<Lock>,
-    /// The channel is clear now.
-    turned: bool,
-}
-
 impl Medium {
     /// All stations listen.
     pub(crate) fn new(rules: Rules, neighbours: Neighbours, stream: &StreamFactory<'_>) -> Self {
-        let receivers =
-            (0..neighbours.station_count()).map(|i| Receiver::new(stream(Station(i), "reception"))).collect();
-        Self { rules, neighbours, receivers }
+        let count = neighbours.station_count();
+        let carriers = vec![Carrier::default(); count as usize];
+        let receivers = (0..count).map(|_| Receiver::new()).collect();
+        let streams = (0..count).map(|i| stream(Station(i), "reception")).collect();
+        Self { rules, neighbours, carriers, receivers, streams }
     }
 
     /// A station begins to send a frame for `to`, or for all, until `end`.
@@ -149,14 +153,22 @@ impl Medium {
         to: Option<u32>,
         witness: &mut W,
     ) {
-        for i in self.neighbours.of(from) {
-            let Hearer { station, marks, power } = self.neighbours.hearers[i];
+        for &Hearer { station, marks, power } in &self.neighbours.hearers[self.neighbours.of(from)] {
+            let carrier = &mut self.carriers[station as usize];
+            carrier.sensed += u32::from(marks & SENSED != 0);
+            if marks & INTERFERING == 0 {
+                // It is sensed, and no more.
+                if carrier.turn(now, true) {
+                    witness.turned(station);
+                }
+                continue;
+            }
             let receiver = &mut self.receivers[station as usize];
             receiver.settle(now, &self.rules);
-            let signal = Signal { from, marks, power, end };
+            let signal = Signal { from, power, end };
             receiver.disturb(now, &signal, &self.rules);
             receiver.signals.push(signal);
-            if receiver.changed(now, &self.rules) {
+            if carrier.turn(now, carrier.sensed > 0 || receiver.has_energy(&self.rules)) {
                 witness.turned(station);
             }
             if marks & DECODABLE != 0 {
@@ -170,12 +182,7 @@ impl Medium {
     pub(crate) fn end<W: Witness>(&mut self, now: Instant, from: u32, witness: &mut W) {
         for link in self.neighbours.of(from) {
             let station = self.neighbours.hearers[link].station;
-            let receiver = &mut self.receivers[station as usize];
-            let Faded { lock, turned } = receiver.fade(now, from, &self.rules);
-            if turned {
-                witness.turned(station);
-            }
-            let Some(lock) = lock else {
+            let Some(lock) = self.fade(now, from, link, witness) else {
                 witness.failed(station, None);
                 continue;
             };
@@ -183,7 +190,8 @@ impl Medium {
                 continue;
             }
             let loss = self.neighbours.links[link].loss;
-            if receiver.judge(&lock, loss) {
+            let draw = self.streams[station as usize].uniform();
+            if self.receivers[station as usize].judge(&lock, loss, draw) {
                 // Nobody asks how well a frame came that was for another.
                 let (lqi, rssi_dbm) = if lock.wanted { self.rules.quality(now, &lock) } else { (0, None) };
                 witness.received(Reception { station, link, lqi, rssi_dbm });
@@ -197,14 +205,35 @@ impl Medium {
     pub(crate) fn cut<W: Witness>(&mut self, now: Instant, from: u32, witness: &mut W) {
         for link in self.neighbours.of(from) {
             let station = self.neighbours.hearers[link].station;
-            let receiver = &mut self.receivers[station as usize];
-            let Faded { lock, turned } = receiver.fade(now, from, &self.rules);
-            receiver.spoils.missed += u64::from(lock.as_ref().is_some_and(|lock| lock.wanted));
-            if turned {
-                witness.turned(station);
+            let lock = self.fade(now, from, link, witness);
+            if lock.as_ref().is_some_and(|lock| lock.wanted) {
+                self.receivers[station as usize].spoils.missed += 1;
             }
             witness.failed(station, lock.map(|lock| lock.followed(now)));
         }
+    }
+
+    /// The signal of a station is gone at the far end of a link: the lock of the receiver there, if it was on this signal.
+    #[inline(always)]
+    fn fade<W: Witness>(&mut self, now: Instant, from: u32, link: usize, witness: &mut W) -> Option<Lock> {
+        let Hearer { station, marks, .. } = self.neighbours.hearers[link];
+        let carrier = &mut self.carriers[station as usize];
+        carrier.sensed -= u32::from(marks & SENSED != 0);
+        if marks & INTERFERING == 0 {
+            if carrier.turn(now, carrier.sensed > 0) {
+                witness.turned(station);
+            }
+            return None;
+        }
+        let receiver = &mut self.receivers[station as usize];
+        receiver.settle(now, &self.rules);
+        if let Some(at) = receiver.signals.iter().position(|s| s.from == from) {
+            receiver.signals.swap_remove(at);
+        }
+        if carrier.turn(now, carrier.sensed > 0 || receiver.has_energy(&self.rules)) {
+            witness.turned(station);
+        }
+        receiver.lock.take_if(|lock| lock.from == from)
     }
 
     /// Probability that a frame that is on air for so long comes through on a link on which nothing disturbs it.
@@ -244,21 +273,21 @@ impl Medium {
 
     /// The channel was busy at a station at some time between `from` and `now`.
     pub(crate) fn was_busy(&self, station: u32, from: Instant, now: Instant) -> bool {
-        let receiver = &self.receivers[station as usize];
-        receiver.busy_since.is_some_and(|since| since < now) || receiver.busy_until > from
+        let carrier = &self.carriers[station as usize];
+        carrier.busy_since.is_some_and(|since| since < now) || carrier.busy_until > from
     }
 
     /// The channel is busy at a station.
     pub(crate) fn is_busy(&self, station: u32) -> bool {
-        self.receivers[station as usize].busy_since.is_some()
+        self.carriers[station as usize].busy_since.is_some()
     }
 
     /// Since when the channel has been clear at a station that does not know yet what has begun less than `unaware`
     /// before; `None` while it is busy.
     pub(crate) fn clear_since(&self, station: u32, now: Instant, unaware: Duration) -> Option<Instant> {
-        let receiver = &self.receivers[station as usize];
-        let busy = receiver.busy_since.is_some_and(|since| unaware.is_zero() || since + unaware <= now);
-        (!busy).then_some(receiver.busy_until)
+        let carrier = &self.carriers[station as usize];
+        let busy = carrier.busy_since.is_some_and(|since| unaware.is_zero() || since + unaware <= now);
+        (!busy).then_some(carrier.busy_until)
     }
 
     /// When the frame began that a station is receiving.
@@ -268,9 +297,9 @@ impl Medium {
 
     /// Time in which the channel was busy at a station.
     pub(crate) fn busy_time(&self, station: u32, now: Instant) -> Duration {
-        let receiver = &self.receivers[station as usize];
-        let open = receiver.busy_since.map_or(Duration::ZERO, |since| now.saturating_since(since));
-        receiver.busy_time + open
+        let carrier = &self.carriers[station as usize];
+        let open = carrier.busy_since.map_or(Duration::ZERO, |since| now.saturating_since(since));
+        carrier.busy_time + open
     }
 
     pub(crate) fn spoils(&self, station: u32) -> Spoils {
@@ -296,18 +325,26 @@ impl Rules {
     }
 }
 
-impl Receiver {
-    fn new(random: Stream) -> Self {
-        Self {
-            signals: Vec::new(),
-            open: true,
-            lock: None,
-            busy_since: None,
-            busy_until: Instant::ZERO,
-            busy_time: Duration::ZERO,
-            spoils: Spoils::default(),
-            random,
+impl Carrier {
+    /// The channel is busy or clear now; true if it was not before.
+    #[inline]
+    fn turn(&mut self, now: Instant, busy: bool) -> bool {
+        match (busy, self.busy_since) {
+            (true, None) => self.busy_since = Some(now),
+            (false, Some(since)) => {
+                self.busy_time += now.saturating_since(since);
+                self.busy_since = None;
+                self.busy_until = now;
+            }
+            (true, Some(_)) | (false, None) => return false,
         }
+        true
+    }
+}
+
+impl Receiver {
+    fn new() -> Self {
+        Self { signals: Vec::new(), open: true, lock: None, spoils: Spoils::default() }
     }
 
     /// Brings the sums of a lock up to date, before what is heard changes.
@@ -333,7 +370,7 @@ impl Receiver {
         let Some(lock) = self.lock.as_mut().filter(|lock| lock.end > now) else { return };
         match *rules {
             Rules::Disk { survives, .. } => {
-                if signal.marks & INTERFERING != 0 && lock.power < survives * signal.power {
+                if lock.power < survives * signal.power {
                     lock.disturbed = true;
                     lock.spoiled.get_or_insert(now);
                 }
@@ -351,23 +388,13 @@ impl Receiver {
         }
     }
 
-    /// The signals have changed; true if the channel has become busy or clear with it.
+    /// All signals together are as strong as a CCA that looks for energy wants them.
     #[inline]
-    fn changed(&mut self, now: Instant, rules: &Rules) -> bool {
-        let mut busy = self.signals.iter().any(|s| s.marks & SENSED != 0);
-        if let Rules::Sinr { busy: threshold, .. } = *rules {
-            busy |= self.signals.iter().map(|s| s.power).sum::<f64>() >= threshold;
+    fn has_energy(&self, rules: &Rules) -> bool {
+        match *rules {
+            Rules::Disk { .. } => false,
+            Rules::Sinr { busy, .. } => self.signals.iter().map(|s| s.power).sum::<f64>() >= busy,
         }
-        match (busy, self.busy_since) {
-            (true, None) => self.busy_since = Some(now),
-            (false, Some(since)) => {
-                self.busy_time += now.saturating_since(since);
-                self.busy_since = None;
-                self.busy_until = now;
-            }
-            (true, Some(_)) | (false, None) => return false,
-        }
-        true
     }
 
     /// A frame begins that this receiver could lock on.
@@ -379,8 +406,7 @@ impl Receiver {
         let others = self.signals.iter().filter(|s| s.from != signal.from && s.end > now);
         let (locks, disturbed, spoiled) = match *rules {
             Rules::Disk { joins, takes, .. } => {
-                let interfering = others.filter(|s| s.marks & INTERFERING != 0);
-                let strongest = interfering.map(|s| s.power).fold(0.0, f64::max);
+                let strongest = others.map(|s| s.power).fold(0.0, f64::max);
                 let ratio = if self.lock.is_none() { joins } else { takes };
                 // Without a capture the ratio is infinite, and infinity times nothing no number.
                 (strongest == 0.0 && self.lock.is_none() || signal.power >= ratio * strongest, true, false)
@@ -414,22 +440,8 @@ impl Receiver {
         }
     }
 
-    /// A signal is gone.
-    #[inline]
-    fn fade(&mut self, now: Instant, from: u32, rules: &Rules) -> Faded {
-        self.settle(now, rules);
-        let at = self.signals.iter().position(|s| s.from == from);
-        if let Some(at) = at {
-            self.signals.swap_remove(at);
-        }
-        let turned = self.changed(now, rules);
-        let lock = self.lock.as_ref().is_some_and(|lock| lock.from == from);
-        Faded { lock: if lock { self.lock.take() } else { None }, turned }
-    }
-
-    /// A frame has ended: whether it came through. Draws one number, whatever the answer.
-    fn judge(&mut self, lock: &Lock, loss: f64) -> bool {
-        let draw = self.random.uniform();
+    /// A frame has ended: whether it came through, by a number that was drawn from 0 to 1.
+    fn judge(&mut self, lock: &Lock, loss: f64, draw: f64) -> bool {
         // Without bit errors it is 1, which need not be computed.
         let right = if lock.ln_success == 0.0 { 1.0 } else { exp(lock.ln_success) };
         let through = lock.spoiled.is_none() && draw < (1.0 - loss) * right;

@@ -207,7 +207,7 @@ pub(crate) struct Strength {
     pub(crate) marks: u8,
 }
 
-/// A receiver can lock on it.
+/// A receiver can lock on it; then it is [`INTERFERING`], too.
 pub(crate) const DECODABLE: u8 = 1;
 /// It disturbs other frames.
 pub(crate) const INTERFERING: u8 = 2;

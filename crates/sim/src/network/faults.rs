@@ -50,7 +50,8 @@ impl Network {
         let next = self.graph.link_mut(link).set_rate(now, rate);
         self.schedule_arrival(link, next);
         self.watch_incident(now, Incident::Rate(link, rate));
-        let waiting: Vec<_> = self.graph.link(link).departures(now).collect();
+        let cable = self.graph.link(link).cable();
+        let waiting: Vec<_> = cable.into_iter().flat_map(|cable| cable.departures(now)).collect();
         for (handle, start) in waiting {
             self.watch_departure(now, link, handle, start);
         }

@@ -2,11 +2,12 @@
 //! nothing.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use anabranch_core::time::Instant;
 
 use crate::link::{Link, LinkConfig};
-use crate::packet::{LinkId, NodeId};
+use crate::packet::{LinkId, MediumId, NodeId};
 use crate::random::Stream;
 use crate::routing::{self, Edge, Metric, Routes};
 
@@ -95,7 +96,7 @@ impl Graph {
         id
     }
 
-    /// Adds one direction of a link; `stream` makes its random stream for a purpose.
+    /// Adds one direction of a cable; `stream` makes its random stream for a purpose.
     pub fn add_link(
         &mut self,
         from: NodeId,
@@ -103,8 +104,23 @@ impl Graph {
         config: LinkConfig,
         stream: impl Fn(&str) -> Stream,
     ) -> LinkId {
+        self.add(Link::new(from, to, config, stream))
+    }
+
+    /// Adds one direction of a link that its medium works.
+    pub(super) fn add_link_over_air(
+        &mut self,
+        (from, to): (NodeId, NodeId),
+        medium: MediumId,
+        config: &Arc<LinkConfig>,
+    ) -> LinkId {
+        self.add(Link::over_air(from, to, medium, config))
+    }
+
+    fn add(&mut self, link: Link) -> LinkId {
+        let (from, to) = (link.from(), link.to());
         let id = LinkId(self.links.len() as u32);
-        self.links.push(Link::new(from, to, config, stream));
+        self.links.push(link);
         let leaving = &mut self.leaving[from.index()];
         leaving.insert(leaving.partition_point(|other| *other < (to, id)), (to, id));
         self.known_links.push(true);

@@ -29,6 +29,7 @@ mod outside;
 mod pcapng;
 mod radio;
 mod radio_allocations;
+mod radio_memory;
 mod rpl;
 mod set;
 mod tap;

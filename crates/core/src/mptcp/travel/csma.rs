@@ -123,24 +123,18 @@ pub struct Access {
 /// # Errors
 /// A parameter or probability outside its range.
 pub fn access(csma: &Csma, busy: &Busy, reading: Reading) -> Result<Access, ModelError> {
-    csma.check()?;
-    busy.check()?;
-    let mut chain = Chain::new(csma, busy);
-    let (mut product, mut mean_start, mut weighted) = (1.0, 0.0, 0.0);
-    for i in 0..=csma.max_backoffs {
-        if let StartPeriod::Mean(rounding) = reading.start {
-            chain.gather(rounded(mean_start, rounding));
-        }
-        let stage = chain.back_off(csma.window(i));
-        let weight = match reading.weights {
-            StageWeights::Joint => stage.reached,
-            StageWeights::Product => product,
-        };
-        weighted += weight * csma.mean(i);
-        product *= stage.busy;
-        mean_start += csma.mean(i);
-    }
-    Ok(chain.done(weighted))
+    let mut chain = Chain::new(csma, busy)?;
+    chain.won_at = vec![0.0; chain.starts.len()];
+    let (stages, periods) = chain.run(csma, reading);
+    Ok(chain.done(stages, periods))
+}
+
+/// [`Access::periods`] alone, in a quarter of the time.
+///
+/// # Errors
+/// As [`access`].
+pub fn mean_periods(csma: &Csma, busy: &Busy, reading: Reading) -> Result<f64, ModelError> {
+    Ok(Chain::new(csma, busy)?.run(csma, reading).1)
 }
 
 /// N_bp in closed form where every period is equally busy: `sum p_b^i (W_i + 1) / 2`.
@@ -163,45 +157,85 @@ struct Chain<'a> {
     busy: &'a Busy,
     /// By periods elapsed: the chance that the next back-off begins then.
     starts: Vec<f64>,
+    /// Empty if only the number of periods is asked for.
     won_at: Vec<f64>,
-    stages: Vec<Stage>,
 }
 
 impl<'a> Chain<'a> {
-    fn new(csma: &Csma, busy: &'a Busy) -> Self {
+    fn new(csma: &Csma, busy: &'a Busy) -> Result<Self, ModelError> {
+        csma.check()?;
+        busy.check()?;
         let longest = csma.longest() as usize;
         // The rounded means of equation (1) may lie past the start of the longest attempt by one.
         let mut starts = vec![0.0; longest + 2];
         starts[0] = 1.0;
-        Self { busy, starts, won_at: vec![0.0; longest + 2], stages: Vec::new() }
+        Ok(Self { busy, starts, won_at: Vec::new() })
+    }
+
+    /// All back-offs, and N_bp of equation (4).
+    fn run(&mut self, csma: &Csma, reading: Reading) -> (Vec<Stage>, f64) {
+        let (mut product, mut mean_start, mut weighted) = (1.0, 0.0, 0.0);
+        let mut stages = Vec::new();
+        for i in 0..=csma.max_backoffs {
+            if let StartPeriod::Mean(rounding) = reading.start {
+                self.gather(rounded(mean_start, rounding));
+            }
+            let reached = self.reached();
+            let weight = match reading.weights {
+                StageWeights::Joint => reached,
+                StageWeights::Product => product,
+            };
+            weighted += weight * csma.mean(i);
+            if i == csma.max_backoffs && self.won_at.is_empty() {
+                // How the last one ends changes nothing any more.
+                break;
+            }
+            let window = csma.window(i);
+            self.back_off(window);
+            let stage = Stage { window, reached, busy: self.reached() };
+            product *= stage.busy;
+            mean_start += csma.mean(i);
+            stages.push(stage);
+        }
+        (stages, weighted)
+    }
+
+    /// The chance that another back-off begins.
+    fn reached(&self) -> f64 {
+        self.starts.iter().sum()
     }
 
     /// All of the distribution at one start: equation (1).
     fn gather(&mut self, elapsed: usize) {
-        let all: f64 = self.starts.iter().sum();
+        let all = self.reached();
         self.starts.fill(0.0);
         self.starts[elapsed] = all;
     }
 
-    fn back_off(&mut self, window: u32) -> Stage {
-        let reached: f64 = self.starts.iter().sum();
+    fn back_off(&mut self, window: u32) {
         let mut next = vec![0.0; self.starts.len()];
         let share = 1.0 / f64::from(window);
         for (elapsed, &p) in self.starts.iter().enumerate().filter(|(_, p)| **p > 0.0) {
-            let ends = elapsed + 1..=elapsed + window as usize;
-            for (next, end) in next[ends.clone()].iter_mut().zip(ends) {
-                let busy = self.busy.at(end as u32);
-                *next += p * share * busy;
-                self.won_at[end - 1] += p * share * (1.0 - busy);
+            let (first, last) = (elapsed + 1, elapsed + window as usize);
+            let next = &mut next[first..=last];
+            let won_at = self.won_at.get_mut(first - 1..last).unwrap_or_default();
+            match self.busy {
+                // What the other arm does, without a look at each period: several of them are added to at a time.
+                Busy::Constant(busy) => {
+                    next.iter_mut().for_each(|next| *next += p * share * busy);
+                    won_at.iter_mut().for_each(|won| *won += p * share * (1.0 - busy));
+                }
+                Busy::ByPeriod(_) => {
+                    let busy = |end: usize| self.busy.at(end as u32);
+                    (first..).zip(next).for_each(|(end, next)| *next += p * share * busy(end));
+                    (first..).zip(won_at).for_each(|(end, won)| *won += p * share * (1.0 - busy(end)));
+                }
             }
         }
         self.starts = next;
-        let stage = Stage { window, reached, busy: self.starts.iter().sum() };
-        self.stages.push(stage);
-        stage
     }
 
-    fn done(mut self, periods: f64) -> Access {
+    fn done(mut self, stages: Vec<Stage>, periods: f64) -> Access {
         let mean = |chances: &[f64], first: f64| {
             let all: f64 = chances.iter().sum();
             let sum: f64 = chances.iter().zip(0_u32..).map(|(p, k)| p * (f64::from(k) + first)).sum();
@@ -214,15 +248,7 @@ impl<'a> Chain<'a> {
         }
         // Sums of a thousand terms may pass 1 by their last bits.
         let (won, lost) = (won.min(1.0), lost.min(1.0));
-        Access {
-            stages: self.stages,
-            won,
-            lost,
-            periods,
-            periods_if_won,
-            periods_if_lost,
-            won_at: self.won_at,
-        }
+        Access { stages, won, lost, periods, periods_if_won, periods_if_lost, won_at: self.won_at }
     }
 }
 

@@ -8,7 +8,7 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use super::csma::{Access, Busy, Csma, access};
+use super::csma::{Access, Busy, Csma, access, mean_periods};
 use super::error::{ModelError, within};
 use super::queue::{Occupied, Queue, occupied};
 use super::reading::{
@@ -135,7 +135,7 @@ pub struct Route {
 /// T_e(n), what a packet without payload spends at one hop, and its parts; seconds.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HopTime {
-    /// The chain of its channel access; none over a cellular link.
+    /// The chain of its channel access; none over a cellular link, or from [`travel_times`].
     pub access: Option<Access>,
     /// Its queue.
     pub queue: Occupied,
@@ -213,9 +213,28 @@ impl Travel {
 /// # Errors
 /// A quantity outside the range that its field names, with its hop; a queue that does not settle; no hop.
 pub fn travel(route: &Route, reading: Reading) -> Result<Travel, ModelError> {
+    travel_by(route, (reading, Detail::Chains))
+}
+
+/// As [`travel`], without [`HopTime::access`], which takes most of the time.
+///
+/// # Errors
+/// As [`travel`].
+pub fn travel_times(route: &Route, reading: Reading) -> Result<Travel, ModelError> {
+    travel_by(route, (reading, Detail::Times))
+}
+
+/// Whether the chains of channel access are wanted, or their times alone.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Detail {
+    Chains,
+    Times,
+}
+
+fn travel_by(route: &Route, (reading, detail): (Reading, Detail)) -> Result<Travel, ModelError> {
     route.sizes.check()?;
-    let forward = hops("forward", &route.forward, route.sizes, reading)?;
-    let reverse = hops("reverse", &route.reverse, route.sizes, reading)?;
+    let forward = hops("forward", &route.forward, route.sizes, (reading, detail))?;
+    let reverse = hops("reverse", &route.reverse, route.sizes, (reading, detail))?;
     let Some((own, first)) = route.forward.first().zip(forward.first()) else {
         return Err(ModelError::Empty { what: "forward" });
     };
@@ -246,13 +265,13 @@ fn hops(
     direction: &'static str,
     transmitters: &[Transmitter],
     sizes: Sizes,
-    reading: Reading,
+    how: (Reading, Detail),
 ) -> Result<Vec<HopTime>, ModelError> {
     let numbered = transmitters.iter().enumerate();
     numbered
         .map(|(i, transmitter)| {
             let at_hop = |error| ModelError::Hop { direction, hop: i + 1, error: Box::new(error) };
-            transmitter.hop(sizes, reading).map_err(at_hop)
+            transmitter.hop(sizes, how).map_err(at_hop)
         })
         .collect()
 }
@@ -291,20 +310,23 @@ impl Link {
 }
 
 impl Transmitter {
-    fn hop(&self, sizes: Sizes, reading: Reading) -> Result<HopTime, ModelError> {
+    fn hop(&self, sizes: Sizes, (reading, detail): (Reading, Detail)) -> Result<HopTime, ModelError> {
         self.link.check()?;
         let (mut access_of, mut back_off, mut turnaround, mut mac_ack, mut delay) =
             (None, 0.0, 0.0, 0.0, 0.0);
         match &self.link {
             Link::Csma(link) => {
-                let chain = access(&link.csma, &link.busy, reading)?;
-                let periods = match reading.access {
-                    AccessTime::Any => chain.periods,
-                    AccessTime::Won => chain.periods_if_won.ok_or(ModelError::NeverGained)?,
+                let periods = if (reading.access, detail) == (AccessTime::Any, Detail::Times) {
+                    mean_periods(&link.csma, &link.busy, reading)?
+                } else {
+                    let chain = access_of.insert(access(&link.csma, &link.busy, reading)?);
+                    match reading.access {
+                        AccessTime::Any => chain.periods,
+                        AccessTime::Won => chain.periods_if_won.ok_or(ModelError::NeverGained)?,
+                    }
                 };
                 back_off = periods * link.backoff_period;
                 (turnaround, mac_ack) = (link.turnaround, link.mac_ack);
-                access_of = Some(chain);
             }
             Link::Cellular(link) => delay = link.delay,
         }

@@ -2,9 +2,9 @@
 
 use proptest::prelude::*;
 
-use super::super::csma::{Csma, access, periods_at_constant};
+use super::super::csma::{Csma, access, mean_periods, periods_at_constant};
 use super::super::queue::{Queue, occupied};
-use super::super::rtt::travel;
+use super::super::rtt::{HopTime, Travel, travel, travel_times};
 use super::super::*;
 use super::{Busy, multi_link, node, route};
 
@@ -46,6 +46,25 @@ proptest! {
         let closed = periods_at_constant(&csma, busy).expect("legal");
         prop_assert!((chain.periods - closed).abs() < 1e-9);
         prop_assert!((chain.lost - busy.powi(csma.max_backoffs as i32 + 1)).abs() < 1e-9);
+    }
+
+    /// To the last bit: simulations rest on it.
+    #[test]
+    fn what_is_computed_in_less_time_is_the_same(
+        csma in csma(),
+        busy in 0.0..=1.0_f64,
+        arrivals in 0.0..10.0_f64,
+        reading in readings(),
+    ) {
+        let constant = Busy::Constant(busy);
+        let chain = access(&csma, &constant, reading).expect("legal");
+        prop_assert_eq!(mean_periods(&csma, &constant, reading), Ok(chain.periods));
+        prop_assert_eq!(access(&csma, &Busy::from_fn(&csma, |_| busy), reading), Ok(chain));
+        let route = route(vec![node(arrivals, busy); 2]);
+        let whole = travel(&route, reading).expect("legal");
+        let without = |hop: HopTime| HopTime { access: None, ..hop };
+        let forward = whole.forward.into_iter().map(without).collect();
+        prop_assert_eq!(travel_times(&route, reading), Ok(Travel { forward, ..whole }));
     }
 
     #[test]

@@ -34,6 +34,17 @@ pub(in crate::network) struct Paths {
     pub(in crate::network) news: VecDeque<NodeId>,
     /// Messages that could not be read.
     unread: u64,
+    /// The message that was read last: one to all is the same for each of those that hear it.
+    read: Option<Read>,
+}
+
+/// A message that was read.
+#[derive(Debug)]
+struct Read {
+    ends: (NodeId, NodeId),
+    octets: Bytes,
+    /// `None` if it cannot be read.
+    message: Option<control::Message>,
 }
 
 /// A router in operation.
@@ -212,18 +223,24 @@ impl Paths {
         (from, to): (NodeId, NodeId),
         octets: &Bytes,
     ) {
-        let Some(message) = control::read(from, to, octets) else {
-            net.hooks.paths.unread += 1;
-            return;
-        };
+        let ends = (from, to);
+        let known = net.hooks.paths.read.take().filter(|read| read.ends == ends && read.octets == *octets);
+        let read = known.unwrap_or_else(|| {
+            let message = control::read(from, to, octets);
+            Read { ends, octets: octets.clone(), message }
+        });
         let from = short_address(from);
         let to_all = to == NodeId::ALL_RPL_NODES;
-        Self::with_router(net, now, at, |router, random| match &message {
-            control::Message::Dis => router.handle_dis(now, from, to_all, random),
-            control::Message::Dio(dio) => router.handle_dio(now, from, dio, to_all, random),
-            control::Message::Dao(dao) => router.handle_dao(now, from, dao),
-            control::Message::DaoAck(ack) => router.handle_dao_ack(ack),
-        });
+        match &read.message {
+            None => net.hooks.paths.unread += 1,
+            Some(message) => Self::with_router(net, now, at, |router, random| match message {
+                control::Message::Dis => router.handle_dis(now, from, to_all, random),
+                control::Message::Dio(dio) => router.handle_dio(now, from, dio, to_all, random),
+                control::Message::Dao(dao) => router.handle_dao(now, from, dao),
+                control::Message::DaoAck(ack) => router.handle_dao_ack(ack),
+            }),
+        }
+        net.hooks.paths.read = Some(read);
     }
 
     /// Something happens to a router: what it wants to say is sent, its timer set, its applications told.
@@ -238,9 +255,11 @@ impl Paths {
             Self::say(net, now, at, &output);
         }
         let Some(site) = Self::site(net, at) else { return };
-        let known: Vec<u8> = site.router.paths().iter().filter(|p| p.confirmed).map(|p| p.id).collect();
-        let changed = known != site.known;
-        site.known = known;
+        let confirmed = || site.router.paths().iter().filter(|p| p.confirmed).map(|p| p.id);
+        let changed = !confirmed().eq(site.known.iter().copied());
+        if changed {
+            site.known = confirmed().collect();
+        }
         let due = site.router.next_timeout().map(|due| due.max(now));
         if let Some(due) = due.filter(|due| site.armed.is_none_or(|armed| *due < armed)) {
             site.armed = Some(due);

@@ -9,6 +9,8 @@
 mod queue;
 mod watch;
 
+use std::sync::Arc;
+
 use anabranch_core::aodv;
 use anabranch_core::dtc::LinkEvent;
 use anabranch_core::time::Instant;
@@ -16,7 +18,7 @@ use anabranch_wire::ieee80211::data_len;
 
 use super::stations::Stations;
 use super::{Figures, GivenBack, Medium, Outbound};
-use crate::link::LinkDrop;
+use crate::link::{LinkConfig, LinkDrop};
 use crate::network::Network;
 use crate::network::forwarding::Past;
 use crate::packet::{LinkId, MediumId, NodeId, PacketHandle, Payload};
@@ -115,8 +117,8 @@ impl Network {
     }
 
     /// One neighbour hears another: a link over the channel.
-    pub(crate) fn add_adhoc_link(&mut self, link: LinkId) {
-        self.graph.link_mut(link).set_medium(Adhoc::ID);
+    pub(crate) fn add_adhoc_link(&mut self, from: NodeId, to: NodeId, config: &Arc<LinkConfig>) {
+        self.graph.add_link_over_air((from, to), Adhoc::ID, config);
     }
 
     /// The 802.11 channel, for its figures.

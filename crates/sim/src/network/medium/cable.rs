@@ -28,10 +28,10 @@ impl Medium for Cable {
 
     #[inline(always)]
     fn transmit(net: &mut Network, now: Instant, link: LinkId, past: Past, handle: PacketHandle) {
-        let this = net.graph.link_mut(link);
-        match this.offer(now, handle) {
+        let Some(cable) = net.graph.link_mut(link).cable_mut() else { return };
+        match cable.offer(now, handle) {
             Offer::AcceptedFirst(arrival) => {
-                let generation = this.generation();
+                let generation = cable.generation();
                 net.events.push(arrival, Event::Arrival { link, generation });
             }
             Offer::Accepted => {}
@@ -65,11 +65,10 @@ impl Network {
     /// end and is whole.
     pub fn handle_arrival(&mut self, now: Instant, link: LinkId, generation: u32) -> Option<Delivery> {
         let this = self.graph.link_mut(link);
-        if this.generation() != generation {
-            return None;
-        }
-        let arrival = this.arrive(now);
-        let hop = (link, this.from(), this.to());
+        let (from, to) = (this.from(), this.to());
+        let cable = this.cable_mut().filter(|cable| cable.generation() == generation)?;
+        let arrival = cable.arrive(now);
+        let hop = (link, from, to);
         self.schedule_arrival(link, arrival.next);
         let handle = arrival.handle;
         if let Some(event) = arrival.report {
@@ -101,7 +100,8 @@ impl Network {
         if let Some(due) = due {
             self.events.push(due, Event::Departure(link));
         }
-        let dropped = self.graph.link_mut(link).take_dropped();
+        let Some(cable) = self.graph.link_mut(link).cable_mut() else { return };
+        let dropped = cable.take_dropped();
         // What is refused was never sent, as observers see it.
         if !dropped.iter().any(|(refused, _)| *refused == handle) {
             self.watch(now, link, Point::Sent, handle);
@@ -112,9 +112,9 @@ impl Network {
 
     /// The transmitter of a cable may be free.
     pub(crate) fn handle_departure(&mut self, now: Instant, link: LinkId) {
-        let this = self.graph.link_mut(link);
-        let departure = this.depart(now);
-        let (dropped, generation) = (this.take_dropped(), this.generation());
+        let Some(cable) = self.graph.link_mut(link).cable_mut() else { return };
+        let departure = cable.depart(now);
+        let (dropped, generation) = (cable.take_dropped(), cable.generation());
         self.forget(now, link, dropped);
         if let Some(next) = departure.next {
             self.events.push(next, Event::Departure(link));
@@ -149,8 +149,8 @@ impl Network {
     /// Schedules the next arrival of a cable.
     #[inline]
     pub(in crate::network) fn schedule_arrival(&mut self, link: LinkId, next: Option<Instant>) {
-        if let Some(next) = next {
-            let generation = self.graph.link(link).generation();
+        if let (Some(next), Some(cable)) = (next, self.graph.link(link).cable()) {
+            let generation = cable.generation();
             self.events.push(next, Event::Arrival { link, generation });
         }
     }
@@ -158,9 +158,9 @@ impl Network {
     /// A cable has accepted a packet, and an observer watches.
     #[cold]
     fn watch_accepted(&mut self, now: Instant, link: LinkId, handle: PacketHandle) {
+        let Some(cable) = self.graph.link(link).cable() else { return };
         // With the mark that it has got.
-        let handle = self.graph.link(link).last().unwrap_or(handle);
-        let start = self.graph.link(link).last_start().unwrap_or(now);
+        let (handle, start) = (cable.last().unwrap_or(handle), cable.last_start().unwrap_or(now));
         self.watch(now, link, Point::Sent, handle);
         if start > now {
             self.watch_departure(now, link, handle, start);

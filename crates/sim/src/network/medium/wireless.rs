@@ -14,6 +14,7 @@ mod tests;
 mod watch;
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use anabranch_core::dtc::LinkEvent;
 use anabranch_core::time::{Duration, Instant};
@@ -21,7 +22,7 @@ use anabranch_core::time::{Duration, Instant};
 use super::stations::Stations;
 use super::{Figures, LinkNews, Medium, View};
 use crate::frames::{self, Cut};
-use crate::link::{Link, LinkDrop};
+use crate::link::{Link, LinkConfig, LinkDrop};
 use crate::network::Network;
 use crate::network::forwarding::Past;
 use crate::packet::{LinkId, MediumId, NodeId, PacketHandle};
@@ -179,7 +180,11 @@ fn tag(number: u32, piece: u32) -> u64 {
 
 impl Wireless {
     fn new(config: WirelessConfig, radio: Radio, nodes: Vec<NodeId>, count: usize) -> Self {
-        let interfaces = nodes.iter().map(|_| Interface::default()).collect();
+        let interface = |station| {
+            let neighbours = Vec::with_capacity(radio.neighbours(station).count());
+            Interface { neighbours, ..Interface::default() }
+        };
+        let interfaces = (0..nodes.len()).map(|i| interface(Station(i as u32))).collect();
         let stations = Stations::new(nodes, count);
         Self { config, radio, stations, interfaces, next_number: 0 }
     }
@@ -256,9 +261,9 @@ impl Network {
     }
 
     /// One neighbour hears another: a link over the air.
-    pub(crate) fn add_wireless_link(&mut self, from: NodeId, to: NodeId, link: LinkId) {
+    pub(crate) fn add_wireless_link(&mut self, from: NodeId, to: NodeId, config: &Arc<LinkConfig>) {
+        let link = self.graph.add_link_over_air((from, to), Wireless::ID, config);
         let Some(wireless) = &mut self.media.wireless else { return };
-        self.graph.link_mut(link).set_medium(Wireless::ID);
         let (Some(a), Some(b)) = (wireless.station(from), wireless.station(to)) else { return };
         let neighbours = &mut wireless.interfaces[a as usize].neighbours;
         let at = neighbours.partition_point(|n| n.station < b);

@@ -4,7 +4,7 @@
 
 use anabranch_core::mptcp::travel::Reading;
 use anabranch_core::mptcp::travel::csma::{Busy, Csma};
-use anabranch_core::mptcp::travel::rtt::{CsmaLink, Link, Route, Sizes, Transmitter, travel};
+use anabranch_core::mptcp::travel::rtt::{CsmaLink, Link, Route, Sizes, Transmitter, travel_times};
 use anabranch_core::paths::Metrics;
 use anabranch_core::time::{Duration, Instant};
 
@@ -94,7 +94,7 @@ impl Wireless {
             reverse: Vec::new(),
             sizes: Sizes { header, payload: 0, queued },
         };
-        let travel = travel(&route, Reading::default()).ok()?;
+        let travel = travel_times(&route, Reading::default()).ok()?;
         let metrics = Metrics {
             latency: Duration::from_secs_f64(travel.syn),
             throughput: u32::try_from(phy.bit_rate / 8).unwrap_or(u32::MAX).max(1),

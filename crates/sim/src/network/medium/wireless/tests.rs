@@ -5,7 +5,6 @@ use bytes::Bytes;
 
 use super::*;
 use crate::frames::MTU;
-use crate::link::LinkConfig;
 use crate::network::{Forwarding, NetworkConfig};
 use crate::packet::{Ends, Opaque, Payload};
 use crate::radio::{Position, RadioConfig};
@@ -15,7 +14,6 @@ use crate::random::Stream;
 fn pair(queue: u32) -> (Network, [NodeId; 2], LinkId) {
     let mut network = Network::new(NetworkConfig::default());
     let nodes = ["a", "b"].map(|name| network.add_node(name, Forwarding::On));
-    let stream = |name: &str| Stream::new(1, 0, "wireless", name);
     let positions = [Position::new(0.0, 0.0), Position::new(10.0, 0.0)];
     let radio = Radio::new(RadioConfig::o_qpsk(100.0), &positions, |s, purpose| {
         Stream::new(1, 0, &format!("radio {}", s.0), purpose)
@@ -23,9 +21,8 @@ fn pair(queue: u32) -> (Network, [NodeId; 2], LinkId) {
     let config = WirelessConfig { queue, ..WirelessConfig::default() };
     network.set_wireless(config, radio.expect("a sound configuration"), nodes.to_vec());
     let config = LinkConfig { mtu: MTU, ..LinkConfig::new(250_000, Duration::ZERO) };
-    let link = network.add_link(nodes[0], nodes[1], config, stream);
-    network.add_wireless_link(nodes[0], nodes[1], link);
-    (network, nodes, link)
+    network.add_wireless_link(nodes[0], nodes[1], &Arc::new(config));
+    (network, nodes, LinkId(0))
 }
 
 #[test]

@@ -1,9 +1,10 @@
 use anabranch_units::Span;
 
-use super::discipline::Fifo;
-use super::discipline::codel::CodelConfig;
 use super::*;
-use crate::packet::{Packet, PacketSlab, Payload};
+use crate::link::QueueLimit;
+use crate::link::discipline::codel::CodelConfig;
+use crate::link::discipline::{DisciplineConfig, Fifo};
+use crate::packet::{NodeId, Packet, PacketSlab, Payload};
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -12,8 +13,8 @@ fn config() -> LinkConfig {
     LinkConfig { queue: QueueLimit::Packets(2), ..LinkConfig::new(8_000_000, MS * 10) }
 }
 
-fn link(config: LinkConfig) -> Link {
-    Link::new(NodeId(0), NodeId(1), config, |purpose: &str| Stream::new(1, 0, "test", purpose))
+fn link(config: LinkConfig) -> Cable {
+    Cable::new(config, |purpose: &str| Stream::new(1, 0, "test", purpose))
 }
 
 fn handles(n: usize) -> Vec<PacketHandle> {
@@ -234,7 +235,7 @@ fn deeds() -> impl proptest::strategy::Strategy<Value = Vec<(u64, Deed)>> {
 
 /// A link with its two kinds of events, and all that comes of it: arrivals and drops with their times, and packets that are gone.
 struct Driven {
-    link: Link,
+    link: Cable,
     arrival: Option<Instant>,
     departure: Option<Instant>,
     arrived: Vec<(Instant, PacketHandle, bool)>,
@@ -243,7 +244,7 @@ struct Driven {
 }
 
 impl Driven {
-    fn new(link: Link) -> Self {
+    fn new(link: Cable) -> Self {
         let (arrival, departure) = (None, None);
         Self { link, arrival, departure, arrived: Vec::new(), dropped: Vec::new(), gone: Vec::new() }
     }
@@ -314,8 +315,8 @@ impl Driven {
     }
 }
 
-fn with(queue: Box<dyn Discipline>, config: LinkConfig) -> Link {
-    Link { managed: Some(Link::managed_by(queue)), is_plain: false, ..link(config) }
+fn with(queue: Box<dyn Discipline>, config: LinkConfig) -> Cable {
+    Cable { managed: Some(Cable::managed_by(queue)), is_plain: false, ..link(config) }
 }
 
 proptest::proptest! {
@@ -557,7 +558,7 @@ proptest::proptest! {
 }
 
 /// Packets of 1 ms come every half millisecond for `millis`; when which of them were dropped, in milliseconds, and what is left.
-fn overloaded(millis: u64, ecn: Ecn) -> (Vec<f64>, Link) {
+fn overloaded(millis: u64, ecn: Ecn) -> (Vec<f64>, Cable) {
     let queue = QueueLimit::Packets(100_000);
     let discipline = DisciplineConfig::Codel(Default::default());
     let mut driven = Driven::new(link(LinkConfig { queue, discipline, ..config() }));

@@ -1,0 +1,480 @@
+//! One direction of a cable, a point-to-point link: a queue, a transmitter, a delay, a lossy channel.
+//!
+//! # Method
+//!
+//! A cable needs no event of its own for the end of a transmission. When a packet is accepted, the instants at
+//! which its transmission starts and ends and at which it arrives are already decided by those before it; so
+//! it goes into one first-in first-out list with these times, and only the arrival at the head of the list is
+//! a pending event. The queue's length at any instant follows from the start times.
+//!
+//! # Semantics
+//!
+//! * The queue holds packets that wait; the one in transmission has left it (as in ns-2 and ns-3). A packet
+//!   is dropped when the queue, at its limit, would have to hold it; an idle transmitter always accepts.
+//! * A lost packet takes its transmission time and is lost at the far end.
+//! * Going down cuts what is queued and in transmission; what has left the transmitter arrives. While down,
+//!   nothing is accepted.
+//! * A new rate holds from the next transmission on; the running one ends as it began.
+//! * A queue with a [`discipline`](super::discipline) of its own is asked for the next packet when the transmitter is free. Only then the packet enters the
+//!   list, and there is a second pending event, for that moment.
+
+use std::collections::VecDeque;
+
+use anabranch_core::dtc::LinkEvent;
+use anabranch_core::segment::Ecn;
+use anabranch_core::time::{Duration, Instant};
+
+use super::discipline::{Discipline, Verdicts};
+use super::{LinkConfig, LinkDrop, LinkMetrics, transmission_time};
+use crate::loss::{Channel, Disturber, Fate, LossModel};
+use crate::packet::PacketHandle;
+use crate::random::Stream;
+
+/// A packet in the link; small, since there are many. It leaves the transmitter at `arrival - delay`.
+#[derive(Clone, Copy, Debug)]
+struct InFlight {
+    /// Leaves the queue.
+    start: Instant,
+    arrival: Instant,
+    handle: PacketHandle,
+}
+
+impl InFlight {
+    #[inline]
+    fn len(&self) -> u32 {
+        self.handle.wire_len
+    }
+
+    /// Leaves the transmitter.
+    fn end(&self, delay: Duration) -> Instant {
+        Instant::from_nanos(self.arrival.as_nanos() - delay.as_nanos())
+    }
+}
+
+/// The head of a cable's list, taken out at its arrival time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Arrival {
+    /// The packet.
+    pub handle: PacketHandle,
+    /// The channel lost it.
+    pub lost: bool,
+    /// What the link layer tells the sender of it, if it acknowledges.
+    pub report: Option<LinkEvent>,
+    /// What becomes of it if it is not lost.
+    pub fate: Fate,
+    /// When the next one arrives.
+    pub next: Option<Instant>,
+}
+
+/// What became of a packet offered to a cable.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Offer {
+    /// Accepted; its arrival is the cable's next, so an event is due then.
+    AcceptedFirst(Instant),
+    /// Accepted behind others.
+    Accepted,
+    /// Not looked at: [`Cable::depart`] is due now, and comes first.
+    DepartFirst,
+    /// Given to the queue's discipline; at this time, if there is one, [`Cable::depart`] is due. See [`Cable::take_dropped`].
+    Waits(Option<Instant>),
+    /// Refused; the caller drops it.
+    Refused(LinkDrop),
+}
+
+/// One direction of a cable, in operation.
+#[derive(Debug)]
+pub struct Cable {
+    config: LinkConfig,
+    up: bool,
+    /// It is up, and its queue drops from its tail.
+    is_plain: bool,
+    /// `None` loses nothing. Apart, since it is large and often absent.
+    channel: Option<Box<Channel>>,
+    /// Loses the link layer's acknowledgements; `None` without them.
+    acks: Option<Box<Channel>>,
+    /// Makes packets late or doubles them; `None` does not.
+    disturber: Option<Box<Disturber>>,
+    metrics: LinkMetrics,
+    flights: VecDeque<InFlight>,
+    /// How many of `flights`, from the back, still waited when last looked at.
+    waiting: usize,
+    waiting_bytes: u64,
+    /// A queue with a discipline of its own; `None` drops from its tail. Then nothing in `flights` waits.
+    managed: Option<Box<Managed>>,
+    /// When the transmitter is free.
+    free_at: Instant,
+    /// Length and transmission time of the last packet: most are alike, and a division is slow.
+    last_transmission: (u32, Duration),
+    /// Counts the rebuilds of the list, which make the pending arrival event void.
+    generation: u32,
+}
+
+/// A queue with a discipline of its own.
+#[derive(Debug)]
+struct Managed {
+    queue: Box<dyn Discipline>,
+    /// When the transmitter asks for the next packet; `None` while nothing waits.
+    due: Option<Instant>,
+    /// Packets that were dropped and counted, until they are taken.
+    dropped: Vec<(PacketHandle, LinkDrop)>,
+}
+
+/// The transmitter has asked for a packet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Departure {
+    /// The packet that goes now, and when it arrives; `None` if no packet is left.
+    pub packet: Option<(PacketHandle, Instant)>,
+    /// It is the link's next to arrive, so that an event is due then.
+    pub is_first: bool,
+    /// When [`Cable::depart`] is due next.
+    pub next: Option<Instant>,
+}
+
+impl Cable {
+    /// An idle cable that is up; `stream` makes the random stream for a purpose.
+    pub fn new(config: LinkConfig, stream: impl Fn(&str) -> Stream) -> Self {
+        let managed = config.discipline.make(&config).map(Self::managed_by);
+        let channel = |stream| Box::new(Channel::new(config.loss, config.loss_factors, stream));
+        Self {
+            config,
+            up: true,
+            is_plain: managed.is_none(),
+            channel: (config.loss != LossModel::None).then(|| channel(stream("loss"))),
+            acks: config.link_ack_timeout.map(|_| channel(stream("link acknowledgement loss"))),
+            disturber: (!config.disturbance.is_none())
+                .then(|| Box::new(Disturber::new(config.disturbance, stream("disturbance")))),
+            metrics: LinkMetrics::default(),
+            flights: VecDeque::new(),
+            waiting: 0,
+            waiting_bytes: 0,
+            managed,
+            free_at: Instant::ZERO,
+            last_transmission: (0, Duration::ZERO),
+            generation: 0,
+        }
+    }
+
+    fn managed_by(queue: Box<dyn Discipline>) -> Box<Managed> {
+        Box::new(Managed { queue, due: None, dropped: Vec::new() })
+    }
+
+    /// Its configuration, with the rate of now.
+    pub fn config(&self) -> &LinkConfig {
+        &self.config
+    }
+
+    /// Packets are accepted.
+    pub fn is_up(&self) -> bool {
+        self.up
+    }
+
+    /// What it has done.
+    pub fn metrics(&self) -> &LinkMetrics {
+        &self.metrics
+    }
+
+    pub(super) fn metrics_mut(&mut self) -> &mut LinkMetrics {
+        &mut self.metrics
+    }
+
+    /// An arrival event that carries another generation than this is void.
+    #[inline]
+    pub fn generation(&self) -> u32 {
+        self.generation
+    }
+
+    /// Packets accepted that have not arrived.
+    pub fn in_flight(&self) -> usize {
+        self.flights.len() + self.managed_packets()
+    }
+
+    /// Packets among them that wait for the transmitter.
+    pub fn waiting(&self, now: Instant) -> usize {
+        self.departures(now).count() + self.managed_packets()
+    }
+
+    /// Packets in a queue with a discipline of its own.
+    fn managed_packets(&self) -> usize {
+        self.managed.as_ref().map_or(0, |managed| managed.queue.queued().0)
+    }
+
+    /// Time that the transmitter has been busy until now.
+    pub fn busy(&self, now: Instant) -> Duration {
+        let after = |f: &InFlight| f.end(self.config.delay).saturating_since(f.start.max(now));
+        let planned = self.flights.range(self.unsent(now)..).map(after);
+        planned.fold(self.metrics.busy, |busy, time| busy - time)
+    }
+
+    /// The first of the packets that have not left the transmitter.
+    fn unsent(&self, now: Instant) -> usize {
+        self.flights.partition_point(|f| f.end(self.config.delay) <= now)
+    }
+
+    /// Packets and octets that wait for the transmitter.
+    pub fn queued(&mut self, now: Instant) -> (usize, u64) {
+        if let Some(managed) = &self.managed {
+            return managed.queue.queued();
+        }
+        self.settle(now);
+        (self.waiting, self.waiting_bytes)
+    }
+
+    /// The packet that was accepted last, as it will arrive, if it is still in the link.
+    pub(crate) fn last(&self) -> Option<PacketHandle> {
+        self.flights.back().map(|flight| flight.handle)
+    }
+
+    /// When the transmitter begins with the packet that was accepted last, if that is still in the link.
+    pub(crate) fn last_start(&self) -> Option<Instant> {
+        self.flights.back().map(|flight| flight.start)
+    }
+
+    /// The packets that wait for the transmitter, and when it begins with each, if that is decided.
+    pub(crate) fn departures(&self, now: Instant) -> impl Iterator<Item = (PacketHandle, Instant)> {
+        let waiting = self.flights.partition_point(|f| f.start <= now);
+        self.flights.range(waiting..).map(|f| (f.handle, f.start))
+    }
+
+    /// Offers a packet.
+    #[inline(always)]
+    pub fn offer(&mut self, now: Instant, mut handle: PacketHandle) -> Offer {
+        let len = handle.wire_len;
+        // One comparison for what most links are: up, with a queue that drops from its tail.
+        if !self.is_plain {
+            return self.offer_otherwise(now, handle);
+        }
+        let idle = self.free_at <= now;
+        if !idle {
+            self.settle(now);
+            let full = self.config.queue.is_exceeded(self.waiting + 1, self.waiting_bytes + u64::from(len));
+            if full {
+                self.metrics.dropped_full += 1;
+                return Offer::Refused(LinkDrop::QueueFull);
+            }
+            self.waiting += 1;
+            self.waiting_bytes += u64::from(len);
+            self.note_peak(self.waiting, self.waiting_bytes);
+            if self.marks() && handle.ecn.is_capable() && handle.ecn != Ecn::Ce {
+                handle.ecn = Ecn::Ce;
+                self.metrics.marked += 1;
+            }
+        } else {
+            self.waiting = 0;
+            self.waiting_bytes = 0;
+        }
+        self.metrics.enqueued += 1;
+        let start = if idle { now } else { self.free_at };
+        let (arrival, first) = self.transmit(start, handle);
+        if first { Offer::AcceptedFirst(arrival) } else { Offer::Accepted }
+    }
+
+    /// The transmitter sends a packet from `start` on: when it arrives, and whether it is the next that does.
+    #[inline(always)]
+    fn transmit(&mut self, start: Instant, mut handle: PacketHandle) -> (Instant, bool) {
+        handle.lost = self.channel.as_mut().is_some_and(|channel| channel.loses(handle.kind));
+        let flight = self.schedule(start, InFlight { start, arrival: start, handle });
+        let first = self.flights.is_empty();
+        self.flights.push_back(flight);
+        (flight.arrival, first)
+    }
+
+    #[inline]
+    fn note_peak(&mut self, packets: usize, octets: u64) {
+        self.metrics.peak_packets = self.metrics.peak_packets.max(packets as u64);
+        self.metrics.peak_bytes = self.metrics.peak_bytes.max(octets);
+    }
+
+    /// Offers a packet to a link that is down, or to a queue with a discipline of its own.
+    #[cold]
+    fn offer_otherwise(&mut self, now: Instant, mut handle: PacketHandle) -> Offer {
+        let Some(managed) = self.managed.as_mut().filter(|_| self.up) else {
+            self.metrics.dropped_down += 1;
+            return Offer::Refused(LinkDrop::Down);
+        };
+        if managed.due == Some(now) {
+            return Offer::DepartFirst;
+        }
+        self.metrics.enqueued += 1;
+        let mut verdicts = Verdicts::default();
+        if self.free_at <= now && managed.due.is_none() {
+            managed.queue.pass(now, &mut handle, &mut verdicts);
+            self.count(verdicts);
+            let (arrival, first) = self.transmit(now, handle);
+            return if first { Offer::AcceptedFirst(arrival) } else { Offer::Accepted };
+        }
+        managed.queue.enqueue(now, handle, &mut verdicts);
+        let (packets, octets) = managed.queue.queued();
+        let is_new = managed.due.is_none() && packets > 0;
+        if is_new {
+            managed.due = Some(self.free_at);
+        }
+        self.note_peak(packets, octets);
+        self.count(verdicts);
+        Offer::Waits(is_new.then_some(self.free_at))
+    }
+
+    /// The transmitter is free and takes a packet of a queue with a discipline, if it is to do so now.
+    pub fn depart(&mut self, now: Instant) -> Departure {
+        let Some(managed) = self.managed.as_mut().filter(|managed| managed.due == Some(now)) else {
+            return Departure::default();
+        };
+        managed.due = None;
+        let mut verdicts = Verdicts::default();
+        let next = managed.queue.dequeue(now, &mut verdicts);
+        self.count(verdicts);
+        let Some(handle) = next else { return Departure::default() };
+        let (arrival, is_first) = self.transmit(now, handle);
+        let managed = self.managed.as_mut().expect("it was there");
+        managed.due = (managed.queue.queued().0 > 0).then_some(self.free_at);
+        Departure { packet: Some((handle, arrival)), is_first, next: managed.due }
+    }
+
+    /// Takes the packets that the queue's discipline has dropped since this was last called.
+    pub fn take_dropped(&mut self) -> Vec<(PacketHandle, LinkDrop)> {
+        self.managed.as_mut().map(|managed| std::mem::take(&mut managed.dropped)).unwrap_or_default()
+    }
+
+    /// Counts what the discipline has decided.
+    fn count(&mut self, Verdicts { dropped, marked }: Verdicts) {
+        self.metrics.marked += marked;
+        for (_, why) in &dropped {
+            match why {
+                LinkDrop::QueueFull => {
+                    self.metrics.enqueued -= 1;
+                    self.metrics.dropped_full += 1;
+                }
+                _ => self.metrics.dropped_early += 1,
+            }
+        }
+        if let Some(managed) = &mut self.managed {
+            managed.dropped.extend(dropped);
+        }
+    }
+
+    /// The queue is longer than the threshold.
+    #[inline]
+    fn marks(&self) -> bool {
+        self.config.ecn_threshold.is_some_and(|most| most.is_exceeded(self.waiting, self.waiting_bytes))
+    }
+
+    /// Takes the packet that arrives now, the head of the list.
+    ///
+    /// # Panics
+    ///
+    /// If none is due at `now`, which is a fault of the caller.
+    #[inline(always)]
+    pub fn arrive(&mut self, now: Instant) -> Arrival {
+        let flight = self.flights.pop_front().expect("an arrival event has its packet");
+        assert!(flight.arrival == now, "a packet arrives when it is due");
+        // Everything in the list may have left the queue without anyone having looked.
+        if self.waiting > self.flights.len() {
+            self.waiting -= 1;
+            self.waiting_bytes -= u64::from(flight.len());
+        }
+        if flight.handle.lost {
+            self.metrics.dropped_loss += 1;
+        } else {
+            self.metrics.delivered += 1;
+            self.metrics.delivered_bytes += u64::from(flight.len());
+        }
+        let next = self.flights.front().map(|f| f.arrival);
+        if next.is_none() {
+            // Begins at its first place again, which is in the cache; else it would wander through all of them.
+            self.flights.clear();
+        }
+        let lost = flight.handle.lost;
+        let report = self.acks.as_mut().map(|acks| match lost || acks.loses_link_ack() {
+            true => LinkEvent::TimedOut,
+            false => LinkEvent::Acknowledged,
+        });
+        let fate = self.disturber.as_mut().map_or(Fate::Plain, |disturber| disturber.next_fate());
+        Arrival { handle: flight.handle, lost, report, fate, next }
+    }
+
+    /// Takes the link down: what has not left the transmitter is cut, in order, and given to `cut`.
+    /// Returns when the next packet arrives; the event that was pending is void.
+    pub fn take_down(&mut self, now: Instant, cut: impl FnMut(PacketHandle)) -> Option<Instant> {
+        self.set_up(false);
+        self.cut(now, cut)
+    }
+
+    /// Drops what has not left the transmitter, as [`Cable::take_down`] does, but stays up.
+    pub fn cut(&mut self, now: Instant, cut: impl FnMut(PacketHandle)) -> Option<Instant> {
+        let kept = self.unsent(now);
+        self.metrics.cut += (self.flights.len() - kept) as u64;
+        self.metrics.busy = self.busy(now);
+        let managed = self.managed.as_mut().map(|managed| {
+            managed.due = None;
+            managed.queue.clear()
+        });
+        let waiting = managed.unwrap_or_default();
+        self.metrics.cut += waiting.len() as u64;
+        self.flights.drain(kept..).map(|f| f.handle).chain(waiting).for_each(cut);
+        self.waiting = 0;
+        self.waiting_bytes = 0;
+        self.free_at = self.free_at.min(now);
+        self.restart()
+    }
+
+    /// Accepts packets again.
+    pub fn bring_up(&mut self) {
+        self.set_up(true);
+    }
+
+    fn set_up(&mut self, up: bool) {
+        self.up = up;
+        self.is_plain = up && self.managed.is_none();
+    }
+
+    /// Sets the rate in bit/s, at least 1, for every transmission that starts after `now`. Returns as
+    /// [`Cable::take_down`].
+    pub fn set_rate(&mut self, now: Instant, rate: u64) -> Option<Instant> {
+        self.config.rate = rate;
+        self.last_transmission = (0, Duration::ZERO);
+        let waiting_from = self.flights.partition_point(|f| f.start <= now);
+        if let Some(first) = self.flights.get(waiting_from) {
+            self.free_at = first.start;
+            for i in waiting_from..self.flights.len() {
+                let flight = self.flights[i];
+                self.metrics.busy =
+                    self.metrics.busy - flight.end(self.config.delay).saturating_since(flight.start);
+                self.flights[i] = self.schedule(self.free_at, flight);
+            }
+        }
+        self.restart()
+    }
+
+    /// Gives a flight its times from its start on, and occupies the transmitter.
+    #[inline]
+    fn schedule(&mut self, start: Instant, flight: InFlight) -> InFlight {
+        if self.last_transmission.0 != flight.len() {
+            self.last_transmission = (flight.len(), transmission_time(flight.len(), self.config.rate));
+        }
+        let transmission = self.last_transmission.1;
+        let end = start + transmission;
+        self.free_at = end.max(start + self.config.spacing);
+        self.metrics.busy += transmission;
+        InFlight { start, arrival: end + self.config.delay, ..flight }
+    }
+
+    fn restart(&mut self) -> Option<Instant> {
+        self.generation = self.generation.wrapping_add(1);
+        self.flights.front().map(|f| f.arrival)
+    }
+
+    /// Forgets those that no longer wait.
+    #[inline]
+    fn settle(&mut self, now: Instant) {
+        while self.waiting > 0 {
+            let first = self.flights[self.flights.len() - self.waiting];
+            if first.start > now {
+                break;
+            }
+            self.waiting -= 1;
+            self.waiting_bytes -= u64::from(first.len());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
