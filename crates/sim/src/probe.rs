@@ -4,6 +4,7 @@
 //! that moment, or as soon as the last application has finished. Without a probe that costs one comparison for each event.
 
 pub mod energy;
+pub mod packets;
 
 use anabranch_core::time::Instant;
 
