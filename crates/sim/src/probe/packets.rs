@@ -85,7 +85,7 @@ impl Measure for Packets {
             let from_ours = counts[link.from().index()];
             let medium = if link.is_wireless() { HopMedium::Air } else { HopMedium::Cable };
             let is_hop = from_ours && self.medium.is_none_or(|wanted| wanted == medium);
-            Link { to: link.to(), from_ours, is_hop, under_way: VecDeque::new() }
+            Link { to: link.to(), from_ours, is_hop, under_way: VecDeque::new(), newest: 0 }
         });
         let counter = Counter {
             links: links.collect(),
@@ -219,6 +219,8 @@ struct Link {
     is_hop: bool,
     /// What it was given in the window, in that order, which is nearly always that of arrival. It may have two copies of a packet.
     under_way: VecDeque<UnderWay>,
+    /// The greatest number of a packet that it was given.
+    newest: u64,
 }
 
 /// A packet on a link.
@@ -233,6 +235,10 @@ struct UnderWay {
 impl Link {
     /// A packet leaves the link, one way or another.
     fn leave(&mut self, packet: u64) -> Option<UnderWay> {
+        // What a full queue refuses is told as dropped too: it is mostly newer than all in the queue, and not looked for there.
+        if packet > self.newest {
+            return None;
+        }
         let at = self.under_way.iter().position(|under_way| under_way.packet == packet)?;
         self.under_way.remove(at)
     }
@@ -293,7 +299,8 @@ impl Counter {
 
     fn sent(&mut self, now: Instant, link: LinkId, packet: &Packet) {
         let Some(kind) = self.kind(packet) else { return };
-        let Link { from_ours, is_hop, ref mut under_way, .. } = self.links[link.index()];
+        let link = &mut self.links[link.index()];
+        let from_ours = link.from_ours;
         if let Some(number) = packet.whole_id().checked_sub(self.first) {
             let number = number as usize;
             if self.fates.len() <= number {
@@ -308,10 +315,11 @@ impl Counter {
                 }
             }
         }
-        if is_hop {
+        if link.is_hop {
             let hop = self.counts.hops.data + self.counts.hops.control();
             self.counts.hops.add(kind);
-            under_way.push_back(UnderWay { packet: packet.id, kind, hop });
+            link.under_way.push_back(UnderWay { packet: packet.id, kind, hop });
+            link.newest = link.newest.max(packet.id);
             if let Some(series) = &mut self.series {
                 series.push(Hop { at: now, kind, has_arrived: false });
             }
