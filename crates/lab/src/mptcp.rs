@@ -1,13 +1,13 @@
 //! The experiment of "Multipath TCP Over Multi-Hop Heterogeneous Wireless IoT Networks" (Guo et al.), section VIII: nodes
 //! with IEEE 802.15.4 radios deliver packets to a data centre over several hops and several paths.
 //!
-//! Code map: [`TEMPLATE`] is the scenario, and what the parameters change in it; `meter` notes what moves; `round_trip` compares with
-//! section VI; [`tables`], [`figures`] and [`claims`] are section VIII, [`reproduction`] puts them together.
+//! Code map: [`TEMPLATE`] is the scenario, and what the parameters change in it; `activity` is what moves over the air;
+//! `round_trip` compares with section VI; [`tables`], [`figures`] and [`claims`] are section VIII, [`reproduction`] puts them together.
 
+mod activity;
 pub mod claims;
 mod config;
 pub mod figures;
-mod meter;
 pub mod reproduction;
 mod round_trip;
 pub mod tables;
@@ -22,8 +22,8 @@ use anabranch_sim::scenario::traffic::TrafficSpec;
 use anabranch_sim::scenario::{Plan, PlannedTraffic, Scenario};
 use anabranch_sim::sim::Simulation;
 
+pub use activity::Activity;
 pub use config::{Scheme, TEMPLATE};
-pub use meter::Activity;
 pub use round_trip::RoundTrip;
 
 use crate::experiment::template::Templated;
@@ -31,7 +31,6 @@ use crate::experiment::{
     self, Chance, Experiment, Metric, Parameter, ParameterError, Point, RunError, Settings,
 };
 use crate::stats::quantile;
-use meter::Meter;
 use round_trip::Watch;
 
 /// What the paper prints: see [`crate::targets`].
@@ -145,7 +144,7 @@ impl MptcpPoint {
         let sim = &mut sim;
         let (begin, stop) = (self.traffic().start, scenario.stop);
         let (radio, wireless) = self.radio();
-        sim.observe(Meter::new(begin));
+        sim.keep_series(AIR);
         sim.observe(Watch::new(begin, radio.phy));
         sim.run_until(begin);
         let before = stations(sim);
@@ -162,7 +161,6 @@ impl MptcpPoint {
             }
         }
         let after = stations(sim);
-        let activity = sim.take_observer::<Meter>().expect("it was put in").activity;
         let watch = sim.take_observer::<Watch>().expect("it was put in");
         let grown = |of: fn(&StationMetrics) -> u64| {
             let sum = |all: &[StationMetrics]| all.iter().map(of).sum::<u64>();
@@ -183,7 +181,7 @@ impl MptcpPoint {
         let sink: &PacketSink = sim.app(planned.sink);
         let seconds = |at: Instant| at.saturating_since(begin).as_secs_f64();
         Ok(Outcome {
-            activity,
+            activity: Activity::of(sim, begin),
             latencies: sink.arrived.iter().map(|p| p.at.saturating_since(p.made).as_secs_f64()).collect(),
             arrivals: sink.arrived.iter().map(|p| seconds(p.at)).collect(),
             expected,
@@ -295,6 +293,9 @@ impl Point for MptcpPoint {
         ])
     }
 }
+
+/// The probe of what goes over the air.
+const AIR: &str = "air";
 
 /// K of the model at most.
 const LONGEST_QUEUE: u32 = 999_999;

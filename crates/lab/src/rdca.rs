@@ -1,13 +1,12 @@
 //! The experiment of "Supporting High Data Rate Sensing Applications in Internet of Things" (Khan and Mian), section 4:
 //! nodes near an event send much to one sink over IEEE 802.11 and AODV.
 //!
-//! Code map: [`TEMPLATE`] is the scenario, and what the parameters change in it; `meter` counts what moves. [`sweeps`] are the paper's two, [`tables`], [`figures`] and
+//! Code map: [`TEMPLATE`] is the scenario, and what the parameters change in it; [`sweeps`] are the paper's two, [`tables`], [`figures`] and
 //! [`claims`] what it prints beside what came out; [`reproduction`] puts them together.
 
 pub mod claims;
 mod config;
 pub mod figures;
-mod meter;
 pub mod reproduction;
 pub mod sweeps;
 pub mod tables;
@@ -33,7 +32,6 @@ use crate::experiment::{
 };
 use crate::stats::{jain, quantile};
 use crate::work::Work;
-use meter::Meter;
 
 /// What the paper prints: see [`crate::targets`].
 pub(crate) const TARGETS: &str = include_str!("rdca/targets.toml");
@@ -164,21 +162,18 @@ impl RdcaPoint {
     pub fn outcome(&self, seed: u64, run: u64) -> Result<Outcome, RunError> {
         let Plan { builder, mut planned } = self.0.plan(seed, run)?;
         let (mut sim, spec) = (builder.build(), self.traffic());
-        sim.observe(Meter::of(spec.port));
         sim.observe(FirstSent::new(spec.port, spec.payload));
         sim.run_until(spec.stop);
-        let (queue_drops, routing) =
-            (0..self.0.scenario.nodes.len()).fold((0, 0), |(drops, routing), node| {
-                let node = NodeId(node as u32);
-                let metrics = sim.world().network.adhoc_metrics(node).copied().unwrap_or_default();
-                (drops + metrics.queue_drops, routing + metrics.routing)
-            });
+        let nodes = (0..self.0.scenario.nodes.len()).map(|node| NodeId(node as u32));
+        let metrics = nodes.filter_map(|node| sim.world().network.adhoc_metrics(node));
+        let queue_drops = metrics.map(|metrics| metrics.queue_drops).sum();
         let collisions = stations(&sim).map(|s| wifi(&sim).metrics(s).collisions).sum();
         sim.run_until(self.0.scenario.stop);
         let energy = sim.probed("event", "energy_j").expect("the template has the probe");
-        let meter = sim.take_observer::<Meter>().expect("it was put in");
+        let packets = |figure| sim.probed("packets", figure).expect("the template has the probe") as u64;
+        let [data_sent, data_received, control, routing] =
+            ["data_sent", "data_arrived", "control_sent", "routing_hops"].map(packets);
         let first = sim.take_observer::<FirstSent>().expect("it was put in");
-        let (data_sent, data_received) = meter.data(spec.stop);
         let running = Running { spec, sim, planned: planned.traffic.remove(0) };
         let sources = &running.planned.sources;
         let seen = running.seen(&first);
@@ -203,7 +198,7 @@ impl RdcaPoint {
             ages: seen.iter().map(|s| s.packet.at.saturating_since(s.packet.made).as_secs_f64()).collect(),
             data_sent,
             data_received,
-            control: meter.control(spec.stop),
+            control,
             routing,
             energy,
             queue_drops,

@@ -37,9 +37,11 @@ pub fn split(
         Payload::Opaque(opaque) => (Arc::new(Whole::Opaque(opaque.clone())), 0, opaque.octets.len() as u32),
         Payload::Fragment(piece) => (piece.whole.clone(), piece.offset, piece.len),
     };
+    let cut = packet.whole_id();
     let piece = |at: u32| {
         let len = room.min(len - at);
-        let payload = Payload::Fragment(Fragment { whole: whole.clone(), offset: first + at, len });
+        let offset = first + at;
+        let payload = Payload::Fragment(Fragment { whole: whole.clone(), packet: cut, offset, len });
         Packet { id: number(), wire_len: ip.fragment_header_len() + len, payload, ..*packet }
     };
     Some((0..len).step_by(room as usize).map(piece).collect())
@@ -134,7 +136,7 @@ impl Reassembly {
 }
 
 /// Adds [start, end) to a list of disjoint ranges; returns how many octets were new.
-fn add_range(ranges: &mut Vec<(u32, u32)>, start: u32, end: u32) -> u32 {
+pub(crate) fn add_range(ranges: &mut Vec<(u32, u32)>, start: u32, end: u32) -> u32 {
     let before: u32 = ranges.iter().map(|(a, b)| b - a).sum();
     let first = ranges.partition_point(|r| r.1 < start);
     let last = ranges.partition_point(|r| r.0 <= end);

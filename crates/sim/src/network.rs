@@ -27,7 +27,6 @@ use crate::event::Agenda;
 use crate::fragment::ReassemblyMetrics;
 use crate::packet::{IpVersion, NodeId, Packet, PacketSlab};
 use crate::routing::Metric;
-use crate::trace::Observer;
 
 pub(crate) use datagrams::Datagram;
 pub(crate) use faults::LastWords;
@@ -39,6 +38,8 @@ pub(crate) use hook::RouteNews;
 pub use hook::*;
 use medium::Media;
 pub use medium::*;
+pub use watch::ObserverId;
+use watch::Observers;
 
 /// What happens to a packet that exceeds the MTU of the next link.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Deserialize, serde::Serialize)]
@@ -129,7 +130,7 @@ pub struct Network {
     exhausted: VecDeque<NodeId>,
     /// What happens next, in the network and elsewhere.
     pub events: Agenda,
-    observers: Vec<Box<dyn Observer>>,
+    observers: Observers,
     /// One of them wants to see connections.
     connections_watched: bool,
 }
@@ -173,7 +174,7 @@ impl Network {
             departed: VecDeque::new(),
             exhausted: VecDeque::new(),
             events: Agenda::default(),
-            observers: Vec::new(),
+            observers: Observers::default(),
             connections_watched: false,
         }
     }
@@ -197,6 +198,11 @@ impl Network {
     /// What a node's reassembly has done.
     pub fn reassembly_metrics(&self, node: NodeId) -> &ReassemblyMetrics {
         self.relays[node.index()].reassembly.metrics()
+    }
+
+    /// Packets made so far, fragments included: the number of the next one.
+    pub fn packets_made(&self) -> u64 {
+        self.next_packet
     }
 
     /// Packets under way.

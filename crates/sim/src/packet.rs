@@ -6,9 +6,13 @@ use std::fmt;
 use std::mem;
 use std::sync::Arc;
 
+use anabranch_core::aodv;
 use anabranch_core::segment::{Ecn, Segment};
 use anabranch_wire::ip::{Protocol, UdpDatagram};
 use bytes::Bytes;
+
+/// The ICMPv6 type of RPL's messages (RFC 6550 section 6).
+const RPL: u8 = 155;
 
 /// A node of the network, by its index.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -159,6 +163,8 @@ pub struct Injected {
 pub struct Fragment {
     /// What was cut, shared between its pieces.
     pub whole: Arc<Whole>,
+    /// Number of the packet that was cut.
+    pub packet: u64,
     /// First octet of the piece, counted from the first of the transport's header; a multiple of 8.
     pub offset: u32,
     /// Octets of the piece; a multiple of 8, except in the last.
@@ -253,6 +259,25 @@ impl Packet {
         self.traffic_class = handle.ecn.within(self.traffic_class);
         if let Payload::Tcp(segment) = &mut self.payload {
             segment.ecn = handle.ecn;
+        }
+    }
+
+    /// Its number, or that of the packet that it is a piece of.
+    pub fn whole_id(&self) -> u64 {
+        match &self.payload {
+            Payload::Fragment(piece) => piece.packet,
+            Payload::Tcp(_) | Payload::Udp(_) | Payload::Opaque(_) => self.id,
+        }
+    }
+
+    /// It is a message of the network's own routing: of AODV (RFC 3561) or RPL (RFC 6550).
+    pub fn is_routing(&self) -> bool {
+        match &self.payload {
+            Payload::Udp(datagram) => datagram.dst_port == aodv::PORT,
+            Payload::Opaque(opaque) => {
+                opaque.protocol == Protocol::ICMPV6 && opaque.octets.first() == Some(&RPL)
+            }
+            Payload::Tcp(_) | Payload::Fragment(_) => false,
         }
     }
 

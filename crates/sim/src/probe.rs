@@ -1,9 +1,10 @@
 //! What is measured in a part of a run: from a moment until another, or until applications have done what they are for.
 //!
-//! A [`Probe`] is a window and a [`Measure`]. The simulation tells it when the window begins and ends, after all that happens at
-//! that moment; without a probe that costs one comparison for each event.
+//! A [`Probe`] is a window and a [`Measure`]. The simulation tells it when the window begins, and when it ends: before anything happens at
+//! that moment, or as soon as the last application has finished. Without a probe that costs one comparison for each event.
 
 pub mod energy;
+pub mod packets;
 
 use anabranch_core::time::Instant;
 
@@ -12,11 +13,23 @@ use crate::world::World;
 
 /// What a probe measures.
 pub trait Measure: Send {
-    /// The window begins.
-    fn begin(&mut self, now: Instant, world: &World);
+    /// The window begins. What wants to see packets may add an observer to the network.
+    fn begin(&mut self, now: Instant, world: &mut World);
 
-    /// What has come of it from then until `now`: the same names in every run.
+    /// The window ends.
+    fn end(&mut self, now: Instant, world: &mut World);
+
+    /// What has come of the window, which has lasted until `now`: the same names in every run.
     fn figures(&self, now: Instant, world: &World) -> Vec<Figure>;
+
+    /// Time series are wanted: called before the window begins, if at all.
+    fn keep_series(&mut self) {}
+
+    /// The time series, if they are kept.
+    fn series(&self, world: &World) -> Vec<Series> {
+        let _ = world;
+        Vec::new()
+    }
 }
 
 /// A figure of a probe.
@@ -35,6 +48,17 @@ impl Figure {
     pub fn new(name: impl Into<String>, value: f64, unit: &'static str) -> Self {
         Self { name: name.into(), value: Some(value), unit }
     }
+}
+
+/// A time series of a probe.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Series {
+    /// Its name.
+    pub name: &'static str,
+    /// The unit of its values.
+    pub unit: &'static str,
+    /// Moments and values, in order of time.
+    pub points: Vec<(Instant, f64)>,
 }
 
 /// A part of a run.
@@ -60,7 +84,7 @@ pub struct Probe {
 enum Stage {
     Before,
     Within,
-    Over(Instant, Vec<Figure>),
+    Over(Instant),
 }
 
 impl Probe {
@@ -74,28 +98,30 @@ impl Probe {
         match self.stage {
             Stage::Before => Some(self.window.from),
             Stage::Within if self.window.apps.is_empty() => Some(self.window.until),
-            Stage::Within | Stage::Over(..) => None,
+            Stage::Within | Stage::Over(_) => None,
         }
         .filter(|at| *at < Instant::FAR_FUTURE)
     }
 
-    /// All that happens until `now` has happened.
-    pub(crate) fn look(&mut self, now: Instant, world: &World) {
+    /// It is `now`.
+    pub(crate) fn look(&mut self, now: Instant, world: &mut World) {
         if matches!(self.stage, Stage::Before) && self.window.from <= now {
             self.measure.begin(self.window.from, world);
             self.stage = Stage::Within;
         }
         if self.due().is_some_and(|at| at <= now) {
             let end = self.window.until.max(self.window.from);
-            self.stage = Stage::Over(end, self.measure.figures(end, world));
+            self.measure.end(end, world);
+            self.stage = Stage::Over(end);
         }
     }
 
     /// An application has done what it is for.
-    pub(crate) fn finished(&mut self, now: Instant, app: AppId, world: &World) {
+    pub(crate) fn finished(&mut self, app: AppId, world: &mut World) {
         let Some(at) = self.window.apps.iter().position(|waited| *waited == app) else { return };
         self.window.apps.swap_remove(at);
         if self.window.apps.is_empty() {
+            let now = world.now();
             // What has finished before the window began leaves nothing to measure.
             self.window.until = self.window.until.max(now);
             self.look(now, world);
@@ -104,19 +130,28 @@ impl Probe {
 
     /// The figures of a run that has lasted until `end`, with the length of the window first.
     pub fn figures(&self, end: Instant, world: &World) -> Vec<Figure> {
-        let (until, mut figures) = match &self.stage {
-            Stage::Over(until, figures) => (*until, figures.clone()),
-            Stage::Before | Stage::Within => {
-                // A caller of `Simulation::step` may have gone past the end without a look.
-                let end = if self.window.apps.is_empty() { end.min(self.window.until) } else { end };
-                (end, self.measure.figures(end, world))
-            }
+        let until = match self.stage {
+            Stage::Over(until) => until,
+            // A caller of `Simulation::step` may have gone past the end without a look.
+            Stage::Before | Stage::Within if self.window.apps.is_empty() => end.min(self.window.until),
+            Stage::Before | Stage::Within => end,
         };
+        let mut figures = self.measure.figures(until, world);
         let length = until.saturating_since(self.window.from).as_secs_f64();
         figures.insert(0, Figure::new("window_s", length, "s"));
         if matches!(self.stage, Stage::Before) {
             figures.iter_mut().for_each(|figure| figure.value = None);
         }
         figures
+    }
+
+    /// Has time series kept.
+    pub(crate) fn keep_series(&mut self) {
+        self.measure.keep_series();
+    }
+
+    /// The time series that were kept.
+    pub fn series(&self, world: &World) -> Vec<Series> {
+        self.measure.series(world)
     }
 }

@@ -42,7 +42,7 @@ use crate::network::{
     WirelessConfig,
 };
 use crate::packet::{Injected, LinkId, NodeId, Packet};
-use crate::probe::Probe;
+use crate::probe::{Probe, Series};
 use crate::radio::{ConfigError, Position, Radio, RadioConfig, Station};
 use crate::random::Stream;
 use crate::stream::ConnId;
@@ -365,9 +365,7 @@ impl Simulation {
                 return Pause::Stopped;
             }
         }
-        while self.next_look <= stop && self.next_look < Instant::FAR_FUTURE {
-            self.look();
-        }
+        self.look(stop);
         if self.world.network.events.is_empty() {
             return Pause::Idle;
         }
@@ -387,18 +385,31 @@ impl Simulation {
         figures.into_iter().find(|of| of.name == figure)?.value
     }
 
-    /// The window of a probe begins or ends, and all that happens until then has happened.
+    /// A time series that a probe keeps: see [`Simulation::keep_series`].
+    pub fn probed_series(&self, probe: &str, series: &str) -> Option<Series> {
+        let probe = self.probes.iter().find(|of| of.name == probe)?;
+        probe.series(&self.world).into_iter().find(|of| of.name == series)
+    }
+
+    /// Has a probe whose window is yet to begin keep time series, which takes memory for each of their points.
+    pub fn keep_series(&mut self, probe: &str) {
+        self.probes.iter_mut().filter(|of| of.name == probe).for_each(Probe::keep_series);
+    }
+
+    /// Windows of probes begin or end until `now`, and nothing of that moment has happened.
     #[cold]
-    fn look(&mut self) {
-        let now = self.next_look;
-        self.probes.iter_mut().for_each(|probe| probe.look(now, &self.world));
-        self.next_look = next_look(&self.probes);
+    fn look(&mut self, now: Instant) {
+        while self.next_look <= now && self.next_look < Instant::FAR_FUTURE {
+            let at = self.next_look;
+            self.probes.iter_mut().for_each(|probe| probe.look(at, &mut self.world));
+            self.next_look = next_look(&self.probes);
+        }
     }
 
     #[cold]
     fn tell_probes(&mut self) {
         for app in std::mem::take(&mut self.world.finished) {
-            self.probes.iter_mut().for_each(|probe| probe.finished(self.world.now(), app, &self.world));
+            self.probes.iter_mut().for_each(|probe| probe.finished(app, &mut self.world));
         }
         self.next_look = next_look(&self.probes);
     }
@@ -444,8 +455,8 @@ impl Simulation {
     #[inline]
     fn step_until(&mut self, stop: Instant) -> bool {
         let Some((now, event)) = self.world.network.events.pop_until(stop) else { return false };
-        while now > self.next_look {
-            self.look();
+        if now >= self.next_look {
+            self.look(now);
         }
         self.world.advance(now);
         match event {

@@ -332,6 +332,11 @@ during = "update"
 kind = "energy"
 from = "10 min"
 until = "8 h"
+
+[probe.air]
+kind = "packets"
+medium = "air"
+during = "update"
 "#,
     ),
     (

@@ -355,6 +355,6 @@ impl Network {
             NodeDrop::Held => metrics.held += 1,
             NodeDrop::WaitedInVain => metrics.waited_in_vain += 1,
         }
-        self.observers.iter_mut().for_each(|o| o.on_node_drop(now, node, reason, &packet));
+        self.observers.tell(|o| o.on_node_drop(now, node, reason, &packet));
     }
 }

@@ -143,6 +143,12 @@ pub(super) trait Medium {
         None
     }
 
+    /// Routing messages that a node has given to its interface to the medium.
+    fn routing(net: &Network, node: NodeId) -> u64 {
+        let _ = (net, node);
+        0
+    }
+
     /// What a node's interface to the medium has done until `now`, if it has one: the place of the figures in results, and each with
     /// its name and unit.
     fn figures(net: &Network, now: Instant, node: NodeId) -> Option<Figures> {
@@ -224,6 +230,13 @@ impl Network {
             return Some(used);
         });
         None
+    }
+
+    /// Routing messages (AODV, RPL) that a node has given to its radio.
+    pub fn routing_messages(&self, node: NodeId) -> u64 {
+        let mut sum = 0;
+        each_medium!(M => sum += M::routing(self, node));
+        sum
     }
 
     /// What a node's interface to a shared channel has done until `now`; `None` if it has none.

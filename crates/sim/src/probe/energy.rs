@@ -14,13 +14,15 @@ pub struct Energy {
     /// There are figures of each node.
     singly: bool,
     before: Vec<EnergyUse>,
+    /// When the window has ended.
+    after: Option<Vec<EnergyUse>>,
 }
 
 impl Energy {
     /// Of these nodes; one without a radio counts as one that draws nothing. `singly` for figures of each node, which should be the
     /// same nodes in every run.
     pub fn of(nodes: Vec<NodeId>, singly: bool) -> Self {
-        Self { before: vec![EnergyUse::default(); nodes.len()], nodes, singly }
+        Self { before: vec![EnergyUse::default(); nodes.len()], after: None, nodes, singly }
     }
 
     fn now(&self, now: Instant, world: &World) -> Vec<EnergyUse> {
@@ -30,14 +32,18 @@ impl Energy {
 }
 
 impl Measure for Energy {
-    fn begin(&mut self, now: Instant, world: &World) {
+    fn begin(&mut self, now: Instant, world: &mut World) {
         self.before = self.now(now, world);
     }
 
+    fn end(&mut self, now: Instant, world: &mut World) {
+        self.after = Some(self.now(now, world));
+    }
+
     fn figures(&self, now: Instant, world: &World) -> Vec<Figure> {
-        let now = self.now(now, world);
+        let after = self.after.clone().unwrap_or_else(|| self.now(now, world));
         let used: Vec<EnergyUse> =
-            now.iter().zip(&self.before).map(|(now, before)| now.since(before)).collect();
+            after.iter().zip(&self.before).map(|(after, before)| after.since(before)).collect();
         let mut all = EnergyUse::default();
         used.iter().for_each(|used| all += *used);
         let mut figures = vec![Figure::new("energy_j", all.energy_j(), "J")];

@@ -10,6 +10,7 @@ use super::units::Span;
 use crate::packet::NodeId;
 use crate::probe::Measure;
 use crate::probe::energy::Energy;
+use crate::probe::packets::{HopMedium, Packets};
 
 /// What a probe measures.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
@@ -18,20 +19,16 @@ use crate::probe::energy::Energy;
 pub enum ProbeKind {
     /// The energy that radios draw, by what they do: transmit, receive, listen, off.
     Energy,
+    /// Packets of transfers and traffic: data and what their transports send beside it, from end to end and hop by hop.
+    Packets,
 }
 
 impl ProbeKind {
-    /// The measure of some nodes, which are `drawn` anew for each run or not.
-    pub(super) fn measure(self, nodes: Vec<NodeId>, drawn: bool) -> Box<dyn Measure> {
-        match self {
-            Self::Energy => Box::new(Energy::of(nodes, !drawn)),
-        }
-    }
-
     /// What it measures is that of radios: its nodes are on the air.
     pub(super) fn is_of_radios(self) -> bool {
         match self {
             Self::Energy => true,
+            Self::Packets => false,
         }
     }
 }
@@ -43,9 +40,13 @@ impl ProbeKind {
 pub struct ProbeSection {
     /// What is measured.
     pub kind: ProbeKind,
-    /// The nodes: a group, or names of nodes and patterns such as "n*". All nodes on the air if none are given.
+    /// The nodes: a group, or names of nodes and patterns such as "n*". If none are given, all nodes; for "energy", all on the air.
+    /// For "packets" they are those that make the packets, and hop by hop those that give packets to a link.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nodes: Option<FromName>,
+    /// Over what a hop leads that counts; over either if it is not given. Only for "packets".
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub medium: Option<HopMedium>,
     /// A transfer or a traffic, or several by a pattern. The window begins with the first of them and ends with the last. A transfer
     /// ends when its sender knows that everything has arrived, or that it has failed. A traffic with a `stop` ends then, whatever
     /// carries it; another one ends with its last packet: over UDP when that is made, otherwise when its source knows that it has
@@ -69,8 +70,20 @@ pub struct ProbeSpec {
     pub kind: ProbeKind,
     /// At which nodes.
     pub nodes: Senders,
+    /// Over what a hop leads that counts; `None` is over either.
+    pub medium: Option<HopMedium>,
     /// When.
     pub during: During,
+}
+
+impl ProbeSpec {
+    /// The measure of some nodes, which are `drawn` anew for each run or not. RDCA has its sinks at the ports `rdca`.
+    pub(super) fn measure(&self, nodes: Vec<NodeId>, drawn: bool, rdca: Vec<u16>) -> Box<dyn Measure> {
+        match self.kind {
+            ProbeKind::Energy => Box::new(Energy::of(nodes, !drawn)),
+            ProbeKind::Packets => Box::new(Packets::of(nodes).over(self.medium).with_rdca_at(rdca)),
+        }
+    }
 }
 
 /// A part of a run.

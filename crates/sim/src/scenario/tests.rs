@@ -14,6 +14,7 @@ mod malformed;
 mod mesh;
 mod mptcp;
 mod names;
+mod packets;
 mod policies;
 mod probes;
 mod radio;

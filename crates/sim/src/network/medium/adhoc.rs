@@ -181,6 +181,10 @@ impl Medium for Adhoc {
         Some(net.wifi()?.energy_use(now, station))
     }
 
+    fn routing(net: &Network, node: NodeId) -> u64 {
+        net.adhoc_metrics(node).map_or(0, |metrics| metrics.routing)
+    }
+
     fn figures(net: &Network, now: Instant, node: NodeId) -> Option<Figures> {
         let station = net.wifi_station(node)?;
         let (wifi, interface) = (net.wifi()?, net.adhoc_metrics(node)?);

@@ -92,6 +92,8 @@ pub struct WirelessMetrics {
     pub timed_out: u64,
     /// Pieces for which there was no room.
     pub no_room: u64,
+    /// Routing messages given to the radio.
+    pub routing: u64,
     /// Broadcast packets sent.
     pub broadcasts: u64,
     /// Broadcast packets dropped because the queue was full.
@@ -347,6 +349,10 @@ impl Medium for Wireless {
         Some(net.radio()?.energy_use(now, Station(station)))
     }
 
+    fn routing(net: &Network, node: NodeId) -> u64 {
+        net.wireless_metrics(node).map_or(0, |metrics| metrics.routing)
+    }
+
     fn figures(net: &Network, now: Instant, node: NodeId) -> Option<Figures> {
         let station = Station(net.station(node)?);
         let wireless = net.media.wireless.as_ref()?;
@@ -443,6 +449,7 @@ impl Wireless {
         let to = outbound.link.map(|link| net.graph.link(link).to());
         let shape = wireless.radio.phy().into();
         let packet = net.packets.peek(outbound.handle);
+        interface.metrics.routing += u64::from(packet.is_routing());
         let one_by_one = wireless.config.forwarding != FragmentForwarding::Reassembly && to.is_some();
         let cut = if one_by_one { frames::cut_to_pass_on } else { frames::cut };
         let Some(cut) = cut(net.config.ip, packet, (node, to), shape) else {

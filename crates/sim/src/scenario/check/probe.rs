@@ -2,13 +2,14 @@
 
 use anabranch_core::time::Instant;
 
-use super::super::probe::{During, ProbeSection, ProbeSpec};
+use super::super::probe::{During, ProbeKind, ProbeSection, ProbeSpec};
 use super::super::traffic::Senders;
 use super::super::units::{Span, quoted};
 use super::super::{Scenario, did_you_mean};
 use super::deployment::Named;
 use super::{Checked, Checker, at, matches};
 use crate::packet::NodeId;
+use crate::probe::packets::HopMedium;
 
 impl Checker<'_> {
     pub(super) fn probes(&self, scenario: &Scenario) -> Checked<Vec<ProbeSpec>> {
@@ -23,9 +24,18 @@ impl Checker<'_> {
             return self.fault(at!["probe", name], message, hint);
         }
         let of_radios = section.kind.is_of_radios();
-        if of_radios && scenario.radio.is_none() {
+        if section.medium.is_some() && section.kind != ProbeKind::Packets {
+            let message = "`medium` says which hops of packets count, and this probe counts none";
+            return self.fault(at!["probe", name, "medium"], message, Some("leave it out"));
+        }
+        let no_radio = scenario.radio.is_none();
+        if of_radios && no_radio {
             let hint = Some("leave the probe out, or add `[radio]` or `[wifi]`");
             return self.fault(at!["probe", name, "kind"], "no node has a radio whose energy counts", hint);
+        }
+        if section.medium == Some(HopMedium::Air) && no_radio {
+            let hint = Some("leave `medium` out, or add `[radio]` or `[wifi]`");
+            return self.fault(at!["probe", name, "medium"], "no node has a radio", hint);
         }
         let nodes = match &section.nodes {
             None => {
@@ -35,7 +45,10 @@ impl Checker<'_> {
             Some(names) => {
                 let path = at!["probe", name, "nodes"];
                 if names.names().is_empty() {
-                    let hint = Some("leave `nodes` out for all nodes on the air");
+                    let hint = Some(match of_radios {
+                        true => "leave `nodes` out for all nodes on the air",
+                        false => "leave `nodes` out for all nodes",
+                    });
                     return self.fault(path, "a probe of no nodes measures nothing", hint);
                 }
                 match self.nodes_named(path, names.names(), &scenario.resolved)? {
@@ -55,7 +68,8 @@ impl Checker<'_> {
             }
         };
         let during = self.window(name, section, scenario)?;
-        Ok(ProbeSpec { name: name.to_owned(), kind: section.kind, nodes, during })
+        let &ProbeSection { kind, medium, .. } = section;
+        Ok(ProbeSpec { name: name.to_owned(), kind, nodes, medium, during })
     }
 
     fn window(&self, name: &str, section: &ProbeSection, scenario: &Scenario) -> Checked<During> {

@@ -4,7 +4,7 @@ use anabranch_core::time::Instant;
 
 use super::super::deployment::Drawn;
 use super::super::probe::{During, ProbeSpec};
-use super::super::traffic::Senders;
+use super::super::traffic::{Carrier, Senders};
 use super::{Plan, Planned, Scenario};
 use crate::event::AppId;
 use crate::probe::{Probe, Window};
@@ -16,7 +16,8 @@ impl Scenario {
                 Senders::Nodes(nodes) => (nodes, false),
                 Senders::Group(group) => (&drawn.groups[*group], true),
             };
-            let measure = spec.kind.measure(nodes.clone(), is_drawn);
+            let rdca = self.traffic.iter().filter(|traffic| matches!(traffic.carrier, Carrier::Rdca(_)));
+            let measure = spec.measure(nodes.clone(), is_drawn, rdca.map(|traffic| traffic.port).collect());
             let window = self.window(spec, &plan.planned);
             plan.builder.probe(Probe::new(&spec.name, window, measure));
         }

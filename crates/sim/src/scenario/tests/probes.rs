@@ -265,6 +265,11 @@ fn probes_that_cannot_be_are_refused() {
         ("kind = \"energy\"\nnodes = \"far\"", "`far` is not on the air"),
         ("kind = \"energy\"\nnodes = [\"n1\", \"n9\"]", "there is no node and no group `n9`"),
         ("kind = \"energy\"\nnodes = \"m*\"", "no node's name is like `m*`"),
+        ("kind = \"energy\"\nmedium = \"air\"", "`medium` says which hops of packets count"),
+        ("kind = \"packets\"\nmedium = \"water\"", "unknown word `water`"),
+        ("kind = \"packets\"\nnodes = []", "hint: leave `nodes` out for all nodes"),
+        ("kind = \"packets\"\nnodes = \"m*\"", "no node's name is like `m*`"),
+        ("kind = \"packets\"\nfrom = \"60 s\"", "the simulation ends at 60 s"),
         ("kind = \"heat\"", "energy"),
         ("during = \"file\"", "kind"),
     ] {
@@ -289,8 +294,10 @@ fn probes_that_cannot_be_are_refused() {
         [probe.p]
         kind = "energy"
     "#;
-    let error = Source::new("wired.toml", wired).scenario().expect_err("no radio").to_string();
-    assert!(error.contains("no node has a radio"), "{error}");
+    let error = |text: &str| Source::new("wired.toml", text).scenario().expect_err("no radio").to_string();
+    assert!(error(wired).contains("no node has a radio whose energy counts"), "{}", error(wired));
+    let air = wired.replace("\"energy\"", "\"packets\"\nmedium = \"air\"");
+    assert!(error(&air).contains("no node has a radio\n  hint: leave `medium` out"), "{}", error(&air));
 }
 
 #[test]

@@ -22,6 +22,6 @@ impl Adhoc {
         let node = |station| adhoc.stations.node(station);
         let (from, to) = (node(frame.from.0), frame.to.map(|to| node(to.0)));
         let shown = WifiFrame { frame: *frame, from, to, packet };
-        net.observers.iter_mut().for_each(|o| o.on_wifi_frame(frame.end, &shown));
+        net.observers.tell(|o| o.on_wifi_frame(frame.end, &shown));
     }
 }

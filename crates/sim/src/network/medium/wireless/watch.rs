@@ -32,7 +32,7 @@ impl Wireless {
         let (from, to) = (node(from), to.map(node));
         let fcs = wireless.radio.phy().fcs;
         let frame = AirFrame { start, end, from, to, seq, psdu_len, fcs, reception, content };
-        net.observers.iter_mut().for_each(|o| o.on_frame(end, &frame));
+        net.observers.tell(|o| o.on_frame(end, &frame));
     }
 
     /// A station went down or came up: the frame that has broken off is seen while its packet is still there. Of what
