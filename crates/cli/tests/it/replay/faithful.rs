@@ -66,7 +66,7 @@ fn at_any_time_as_much_waits_and_is_under_way_as_in_the_simulator() {
             sim.run_until(now);
             let moment = replay.at(nanos(seconds));
             for (i, link) in sim.world().network.links().iter().enumerate() {
-                let waiting = link.waiting(now);
+                let waiting = link.cable().map_or(0, |cable| cable.waiting(now));
                 assert_eq!(moment.queued[i] as usize, waiting, "link {i} at {seconds} s");
                 assert_eq!(
                     moment.under_way[i] as usize,
