@@ -2,15 +2,16 @@
 
 #![expect(clippy::disallowed_types, reason = "what is measured is real time")]
 
+use std::collections::BTreeSet;
 use std::fs;
+use std::thread::available_parallelism;
 use std::time::{Duration, Instant};
 
 use rustix::param::clock_ticks_per_second;
-use rustix::time::{ClockId, clock_gettime};
 
 use crate::debian::skipped;
 
-/// Processor time since a moment: of this process, and idle.
+/// Processor time since a moment: of this process and of those that it has started, and idle.
 #[derive(Clone, Copy, Debug)]
 pub struct Processors {
     began: Instant,
@@ -24,7 +25,8 @@ impl Processors {
         Self { began: Instant::now(), own: own(), idle: idle() }
     }
 
-    /// Processors that this process had or could have had until now, on average: all but what other programs took.
+    /// Processors that this process and those that it has started had or could have had until now, on average: all but what other
+    /// programs took.
     pub fn left(&self) -> f64 {
         let left = own().saturating_sub(self.own) + idle().saturating_sub(self.idle);
         left.as_secs_f64() / self.began.elapsed().as_secs_f64().max(1e-9)
@@ -43,10 +45,11 @@ impl Busy {
         self.most = self.most.max(since.left());
     }
 
-    /// None of the attempts had as much as one processor: they say nothing of `what`, which counts as skipped. To be asked when all have
+    /// None of the attempts had as much as one processor, or three quarters of the only one: they say nothing of `what`, which counts as skipped. To be asked when all have
     /// failed; on a quieter machine they have failed.
     pub fn says_nothing_of(&self, what: &str) -> bool {
-        let is_busy = self.most < 1.0;
+        let all = available_parallelism().map_or(1, |number| number.get());
+        let is_busy = self.most < f64::min(1.0, 0.75 * all as f64);
         if is_busy {
             skipped(&format!("{what}: other programs left {:.2} processors at most", self.most));
         }
@@ -54,47 +57,113 @@ impl Busy {
     }
 }
 
-/// Processor time of this process, with threads that have ended.
+/// Processor time of this process and of those that it has started, also of those that have ended and were waited for.
 fn own() -> Duration {
-    let time = clock_gettime(ClockId::ProcessCPUTime);
-    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+    let processes: Vec<Process> =
+        fs::read_dir("/proc").expect("every kernel has it").flatten().filter_map(Process::of).collect();
+    let mut ours = BTreeSet::from([std::process::id()]);
+    loop {
+        let children =
+            processes.iter().filter(|process| ours.contains(&process.parent)).map(|process| process.id);
+        let more: Vec<u32> = children.filter(|id| !ours.contains(id)).collect();
+        if more.is_empty() {
+            break;
+        }
+        ours.extend(more);
+    }
+    ticks(processes.iter().filter(|process| ours.contains(&process.id)).map(|process| process.ticks).sum())
+}
+
+/// A process, as proc_pid_stat(5) tells of it.
+struct Process {
+    id: u32,
+    parent: u32,
+    /// Of the processor, by itself and by children that have ended.
+    ticks: u64,
+}
+
+impl Process {
+    /// `None` if it is no process, or has ended meanwhile.
+    fn of(entry: fs::DirEntry) -> Option<Self> {
+        let id = entry.file_name().to_str()?.parse().ok()?;
+        let stat = fs::read_to_string(entry.path().join("stat")).ok()?;
+        // The name in brackets may have any characters.
+        let figures: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
+        let ticks = figures.get(11..15)?.iter().filter_map(|ticks| ticks.parse::<u64>().ok()).sum();
+        Some(Self { id, parent: figures[1].parse().ok()?, ticks })
+    }
 }
 
 /// Time in which a processor had nothing to do, summed over all (proc_stat(5): the fourth and fifth figure).
 fn idle() -> Duration {
     let stat = fs::read_to_string("/proc/stat").expect("every kernel has it");
     let figures = stat.lines().next().expect("a line for all processors").split_whitespace();
-    let ticks: u64 = figures.skip(4).take(2).map(|ticks| ticks.parse::<u64>().expect("a number")).sum();
-    Duration::from_secs_f64(ticks as f64 / clock_ticks_per_second() as f64)
+    ticks(figures.skip(4).take(2).map(|ticks| ticks.parse::<u64>().expect("a number")).sum())
+}
+
+fn ticks(number: u64) -> Duration {
+    Duration::from_secs_f64(number as f64 / clock_ticks_per_second() as f64)
 }
 
 #[cfg(test)]
 mod tests {
-    use std::hint;
-    use std::process::Command;
+    use std::io::{BufRead, BufReader};
+    use std::process::{Child, Command, Stdio};
+    use std::thread;
 
     use super::*;
 
-    /// Beside busy programs of others, one for each processor and one more, this one has less than it would have alone: what it
-    /// uses itself is not counted as theirs.
-    #[test]
-    fn what_others_take_is_not_left() {
-        let compute = |since: &Processors| {
-            while since.began.elapsed() < Duration::from_millis(600) {
-                hint::spin_loop();
-            }
-            since.left()
+    /// Waits until a process has had the processor for a fifth of a second.
+    fn has_worked(id: u32) {
+        let path = format!("/proc/{id}/stat");
+        let ticks = || {
+            let stat = fs::read_to_string(&path).expect("it runs");
+            let figures: Vec<&str> = stat.rsplit_once(')').expect("a name").1.split_whitespace().collect();
+            figures[11].parse::<u64>().expect("a number")
         };
-        let alone = compute(&Processors::since_now());
-        assert!(alone > 0.0, "{alone}");
-        let all = std::thread::available_parallelism().expect("a number").get();
-        let busy = || Command::new("sh").args(["-c", "while :; do :; done"]).spawn().expect("a shell");
-        let mut others: Vec<_> = (0..=all).map(|_| busy()).collect();
-        let beside = compute(&Processors::since_now());
-        for other in &mut others {
-            let _ = other.kill();
-            other.wait().expect("it was ours");
+        while ticks() * 5 < clock_ticks_per_second() {
+            thread::yield_now();
         }
-        assert!(beside < all as f64 - 0.5, "{beside} of {all}");
+    }
+
+    fn speaking(script: &str) -> Child {
+        Command::new("sh").args(["-c", script]).stdout(Stdio::piped()).spawn().expect("a shell")
+    }
+
+    fn first_number(child: &mut Child) -> u32 {
+        let mut line = String::new();
+        let output = child.stdout.as_mut().expect("it is piped");
+        BufReader::new(output).read_line(&mut line).expect("it speaks");
+        line.trim().parse().expect("a number")
+    }
+
+    fn kill(id: u32) {
+        let done = Command::new("kill").arg(id.to_string()).status();
+        assert!(done.expect("every system has it").success());
+    }
+
+    /// Programs that a test has started are its own, and so is what they have started, until they have ended and after. One
+    /// whose parent has ended without it belongs to nobody here.
+    #[test]
+    fn what_a_test_has_started_is_its_own() {
+        const BUSY: &str = "while :; do :; done";
+        let half = Duration::from_millis(100);
+        let before = own();
+        let mut child = speaking(&format!("{BUSY} & echo $!; wait"));
+        let grandchild = first_number(&mut child);
+        has_worked(grandchild);
+        assert!(own() - before >= half, "it runs");
+        kill(grandchild);
+        child.wait().expect("it was ours");
+        assert!(own() - before >= half, "it has ended");
+
+        let before = own();
+        let mut child = speaking(&format!("{BUSY} & echo $!"));
+        let orphan = first_number(&mut child);
+        child.wait().expect("it was ours");
+        has_worked(orphan);
+        let counted = own() - before;
+        kill(orphan);
+        assert!(counted < half, "{counted:?}");
     }
 }
