@@ -74,6 +74,12 @@ impl Sweep {
             Subject::Experiment(_) => spec.grid.clone(),
             Subject::Scenario { source, .. } => {
                 let mut axes = source.own_axes()?;
+                // What the spec says of a path takes the place of the file's own axis.
+                let sampled = spec.samples.iter().flat_map(|samples| samples.axes.keys());
+                let listed = spec.listed.iter().flat_map(|point| point.keys());
+                for path in spec.fixed.keys().chain(sampled).chain(listed) {
+                    axes.remove(path);
+                }
                 axes.extend(spec.grid.iter().cloned());
                 // The last one by name is the fastest, as in the scenario's own sweeps.
                 axes.into_iter().collect()
@@ -310,8 +316,8 @@ impl Sweep {
             && let Some((path, value)) = text.split_once('=')
         {
             message = format!("{message} (`{path}` = {value})");
-            if let Some(said) = self.spec.place(path) {
-                place = said.clone();
+            if let Some(said) = self.spec.place(path).cloned().or_else(|| source.axis_place(path)) {
+                place = said;
             }
         } else {
             // The scenario alone may be at fault; then the point has nothing to do with it.

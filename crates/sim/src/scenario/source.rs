@@ -209,6 +209,13 @@ impl Source {
         Self::deepest(tree, path).is_some_and(|(_, found)| found == path.len())
     }
 
+    /// Where the values of an axis of the file's own sweep stand.
+    pub fn axis_place(&self, path: &str) -> Option<Place> {
+        let tree = self.parsed().ok()?;
+        let axes = tree.get_ref().get("sweep")?.get_ref().as_table()?;
+        Some(self.place(axes.get(path)?.span()))
+    }
+
     /// Where the values of the file's own sweep stand, an entry for each axis.
     pub(super) fn axis_spans(&self) -> Vec<Range<usize>> {
         let spans = |tree: Tree<'_>| {

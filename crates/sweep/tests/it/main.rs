@@ -7,3 +7,9 @@ mod memory;
 mod spec;
 mod store;
 mod sweep;
+mod tables;
+
+use anabranch_testkit::counting::Counting;
+
+#[global_allocator]
+static COUNTING: Counting = Counting;

@@ -82,6 +82,41 @@ fn the_scenario_s_own_axes_belong_to_the_grid() {
     assert_eq!(Sweep::new(spec).unwrap().points(), 16);
 }
 
+/// What the spec says of a path takes the place of an axis in the scenario's own `[sweep]`, whichever way it says so.
+#[test]
+fn the_spec_takes_the_place_of_the_scenarios_own_axis() {
+    let scenario = || Source::new("n.toml", format!("{NETWORK}\n[sweep]\n\"link.0.loss\" = [0.0, 0.1]\n"));
+    let said = [
+        ("", 2),
+        ("[set]\n\"link.0.loss\" = 0.5\n", 1),
+        ("[grid]\n\"link.0.loss\" = [0.1, 0.2, 0.3]\n", 3),
+        ("[[sample]]\ncount = 4\n[sample.axes]\n\"link.0.loss\" = { uniform = [0.0, 0.5] }\n", 4),
+    ];
+    for (text, points) in said {
+        let spec = Spec::parse_for("spec.toml", text, scenario(), Path::new("")).expect(text);
+        let sweep = Sweep::new(spec).expect(text);
+        assert_eq!(sweep.all_points().expect(text).len(), points, "{text}");
+        assert_eq!(sweep.names().filter(|name| *name == "link.0.loss").count(), 1, "{text}");
+    }
+}
+
+/// A value that is wrong is refused where it stands, be it the spec or the scenario.
+#[test]
+fn a_wrong_value_of_the_scenarios_own_axis_is_refused_in_the_scenario() {
+    let text = format!("{NETWORK}\n[sweep]\n\"link.0.loss\" = [0.0, \"200 %\"]\n");
+    let line = text.lines().count();
+    let spec = Spec::parse_for(
+        "spec.toml",
+        "[set]\n\"network.ip\" = 4\n",
+        Source::new("n.toml", text),
+        Path::new(""),
+    );
+    let error = Sweep::new(spec.expect("it is one")).and_then(|sweep| sweep.all_points()).expect_err("200 %");
+    let error = error.to_string();
+    assert!(error.starts_with(&format!("n.toml:{line}:")), "{error}");
+    assert!(error.contains("2 is not a probability"), "{error}");
+}
+
 #[test]
 fn unknown_words_are_refused_with_what_was_meant() {
     check(
