@@ -273,7 +273,7 @@ impl Packet {
     /// It is a message of the network's own routing: of AODV (RFC 3561) or RPL (RFC 6550).
     pub fn is_routing(&self) -> bool {
         match &self.payload {
-            Payload::Udp(datagram) => datagram.dst_port == aodv::PORT,
+            Payload::Udp(datagram) => [datagram.src_port, datagram.dst_port] == [aodv::PORT; 2],
             Payload::Opaque(opaque) => {
                 opaque.protocol == Protocol::ICMPV6 && opaque.octets.first() == Some(&RPL)
             }

@@ -6,7 +6,7 @@
 pub mod energy;
 pub mod packets;
 
-use anabranch_core::time::Instant;
+use anabranch_core::time::{Duration, Instant};
 
 use crate::event::AppId;
 use crate::world::World;
@@ -68,8 +68,18 @@ pub struct Window {
     pub from: Instant,
     /// When it ends. With applications, it does not end before.
     pub until: Instant,
+    /// What happens at the moment of its end is still in it.
+    pub closed: bool,
     /// It goes on until all of these have finished.
     pub apps: Vec<AppId>,
+}
+
+impl Window {
+    /// The first moment that is no part of it, once all have finished.
+    fn over(&self) -> Instant {
+        let more = if self.closed { Duration::from_nanos(1) } else { Duration::ZERO };
+        self.until.max(self.from) + more
+    }
 }
 
 /// A window, and what is measured in it.
@@ -97,7 +107,7 @@ impl Probe {
     pub(crate) fn due(&self) -> Option<Instant> {
         match self.stage {
             Stage::Before => Some(self.window.from),
-            Stage::Within if self.window.apps.is_empty() => Some(self.window.until),
+            Stage::Within if self.window.apps.is_empty() => Some(self.window.over()),
             Stage::Within | Stage::Over(_) => None,
         }
         .filter(|at| *at < Instant::FAR_FUTURE)

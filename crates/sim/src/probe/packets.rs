@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Figure, Measure, Series};
 use crate::fragment::add_range;
+use crate::link::LinkDrop;
 use crate::network::ObserverId;
 use crate::packet::{LinkId, NodeId, Packet, Payload, Whole};
 use crate::trace::{Incident, Observer, Point};
@@ -66,7 +67,15 @@ impl Packets {
         self
     }
 
+    fn counts_over(&self, medium: HopMedium) -> bool {
+        self.medium.is_none_or(|wanted| wanted == medium)
+    }
+
+    /// Routing messages that radios were given so far. Those over cables are packets like others.
     fn routing_messages(&self, world: &World) -> u64 {
+        if !self.counts_over(HopMedium::Air) {
+            return 0;
+        }
         self.nodes.iter().map(|node| world.network.routing_messages(*node)).sum()
     }
 
@@ -83,9 +92,10 @@ impl Measure for Packets {
         self.nodes.iter().for_each(|node| counts[node.index()] = true);
         let links = network.links().iter().map(|link| {
             let from_ours = counts[link.from().index()];
-            let medium = if link.is_wireless() { HopMedium::Air } else { HopMedium::Cable };
-            let is_hop = from_ours && self.medium.is_none_or(|wanted| wanted == medium);
-            Link { to: link.to(), from_ours, is_hop, under_way: VecDeque::new(), newest: 0 }
+            let is_cable = !link.is_wireless();
+            let is_hop =
+                from_ours && self.counts_over(if is_cable { HopMedium::Cable } else { HopMedium::Air });
+            Link { to: link.to(), from_ours, is_hop, is_cable, under_way: VecDeque::new() }
         });
         let counter = Counter {
             links: links.collect(),
@@ -110,10 +120,11 @@ impl Measure for Packets {
     }
 
     fn figures(&self, _: Instant, world: &World) -> Vec<Figure> {
-        let Counts { sent, arrived, hops, hops_arrived } =
+        let Counts { sent, arrived, hops, hops_arrived, routing_over_cables } =
             self.counter(world).map(|counter| counter.counts).unwrap_or_default();
         let (before, after) = self.routing;
-        let routing = after.unwrap_or_else(|| self.routing_messages(world)) - before;
+        let over_air = after.unwrap_or_else(|| self.routing_messages(world)) - before;
+        let routing = over_air + routing_over_cables;
         let share = |part: u64, whole: u64| (whole > 0).then(|| part as f64 / whole as f64);
         let count = |count: u64| Some(count as f64);
         [
@@ -196,6 +207,7 @@ struct Counts {
     hops: Tally,
     /// Data at the next node.
     hops_arrived: u64,
+    routing_over_cables: u64,
 }
 
 /// A packet made since the window began.
@@ -217,10 +229,9 @@ struct Link {
     from_ours: bool,
     /// What is given to it counts.
     is_hop: bool,
+    is_cable: bool,
     /// What it was given in the window, in that order, which is nearly always that of arrival. It may have two copies of a packet.
     under_way: VecDeque<UnderWay>,
-    /// The greatest number of a packet that it was given.
-    newest: u64,
 }
 
 /// A packet on a link.
@@ -235,10 +246,6 @@ struct UnderWay {
 impl Link {
     /// A packet leaves the link, one way or another.
     fn leave(&mut self, packet: u64) -> Option<UnderWay> {
-        // What a full queue refuses is told as dropped too: it is mostly newer than all in the queue, and not looked for there.
-        if packet > self.newest {
-            return None;
-        }
         let at = self.under_way.iter().position(|under_way| under_way.packet == packet)?;
         self.under_way.remove(at)
     }
@@ -264,8 +271,8 @@ struct Counter {
     is_open: bool,
     /// By number of the packet, from `first` on.
     fates: Vec<Fate>,
-    /// What has arrived of packets that were cut, by number.
-    pieces: BTreeMap<u64, Vec<(u32, u32)>>,
+    /// What has arrived of packets that were cut, by number, and where.
+    pieces: BTreeMap<u64, (NodeId, Vec<(u32, u32)>)>,
     counts: Counts,
     series: Option<Vec<Hop>>,
 }
@@ -298,7 +305,11 @@ impl Counter {
     }
 
     fn sent(&mut self, now: Instant, link: LinkId, packet: &Packet) {
-        let Some(kind) = self.kind(packet) else { return };
+        let Some(kind) = self.kind(packet) else {
+            let Link { is_hop, is_cable, .. } = self.links[link.index()];
+            self.counts.routing_over_cables += u64::from(is_hop && is_cable);
+            return;
+        };
         let link = &mut self.links[link.index()];
         let from_ours = link.from_ours;
         if let Some(number) = packet.whole_id().checked_sub(self.first) {
@@ -319,7 +330,6 @@ impl Counter {
             let hop = self.counts.hops.data + self.counts.hops.control();
             self.counts.hops.add(kind);
             link.under_way.push_back(UnderWay { packet: packet.id, kind, hop });
-            link.newest = link.newest.max(packet.id);
             if let Some(series) = &mut self.series {
                 series.push(Hop { at: now, kind, has_arrived: false });
             }
@@ -343,7 +353,7 @@ impl Counter {
             return;
         }
         if let Payload::Fragment(piece) = &packet.payload {
-            let here = self.pieces.entry(whole).or_default();
+            let (_, here) = self.pieces.entry(whole).or_insert_with(|| (to, Vec::new()));
             add_range(here, piece.offset, piece.offset + piece.len);
             if *here != [(0, piece.whole.wire_len() as u32)] {
                 return;
@@ -371,6 +381,8 @@ impl Observer for Counter {
             Point::Sent if self.is_open => self.sent(now, link, packet),
             Point::Sent => {}
             Point::Received => self.received(link, packet),
+            // The link never had it, but may have a copy of it.
+            Point::Dropped(LinkDrop::QueueFull) => {}
             Point::Dropped(_) => {
                 self.links[link.index()].leave(packet.id);
             }
@@ -379,7 +391,11 @@ impl Observer for Counter {
 
     fn on_incident(&mut self, _: Instant, what: Incident) {
         match what {
-            Incident::NodeDown(node) => self.up[node.index()] = false,
+            Incident::NodeDown(node) => {
+                self.up[node.index()] = false;
+                // With the node goes what it has of packets that were cut.
+                self.pieces.retain(|_, (to, _)| *to != node);
+            }
             Incident::NodeUp(node) => self.up[node.index()] = true,
             Incident::LinkDown(_) | Incident::LinkUp(_) | Incident::Rate(..) => {}
         }

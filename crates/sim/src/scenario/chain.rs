@@ -122,6 +122,16 @@ impl Spreader<'_> {
             return Ok(Vec::new());
         }
         let name = said(table, "name");
+        if let Some(name) = name.as_ref().filter(|name| is_numbered(name))
+            && via.is_none()
+            && !is_numbered(&from)
+            && !is_numbered(&to)
+            && let Some(pattern) = [&from, &to].into_iter().find(|end| end.0.contains('*'))
+        {
+            let message = format!("the links to all of `{}` have one name, without a number", pattern.0);
+            let hint = "leave `{i}` out, or name `[[nodes]]` with `{i}` at that end";
+            return self.fault(name, message, Some(hint.to_owned()));
+        }
         let links = match via {
             Some(via) => self.chains(&from, &via, &to)?,
             None if name.as_ref().is_some_and(is_numbered) || is_numbered(&from) && is_numbered(&to) => {
@@ -231,6 +241,10 @@ impl Spreader<'_> {
         }
         if !name.0.contains('{') {
             return Ok(vec![name.0.to_owned()]);
+        }
+        if is_last(name) {
+            let message = format!("`{}` is the last node of a row, and `via` has all of them", name.0);
+            return self.fault(name, message, Some(format!("say \"{}\"", name.0.replace("{n}", "{j}"))));
         }
         let nodes = self.nodes_of(name)?;
         match (chain, &nodes.count) {

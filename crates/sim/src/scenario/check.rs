@@ -196,9 +196,10 @@ impl<'s> Checker<'s> {
         self.leave_thresholds_aside(&mut file);
         let (links, group_links) = self.links(&file)?;
         self.interfaces(&file, &mut nodes, &links)?;
-        for section in file.link.iter_mut().filter(|section| section.reordering.0 == 0.0) {
-            // Without reordering it means nothing, and alone it is not legal.
-            section.lateness = fifty_ms();
+        for section in &mut file.link {
+            // Without reordering it means nothing, and alone it is not legal. The default need not be said.
+            let means = section.reordering.0 > 0.0;
+            section.lateness = section.lateness.filter(|span| means && *span != fifty_ms());
         }
         let channel = self.channel(&mut file)?;
         let (deployment, drawn) = self.deployment(deployment, channel.as_ref(), &mut file)?.unzip();

@@ -303,9 +303,9 @@ pub struct LinkSection {
     #[serde(default, skip_serializing_if = "is_never")]
     pub reordering: Probability,
     /// How late, at most: evenly distributed from 0. Only with `reordering`.
-    #[serde(default = "fifty_ms", skip_serializing_if = "is_fifty_ms")]
-    #[cfg_attr(feature = "schema", schemars(extend("default" = "50 ms")))]
-    pub lateness: Span,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "Span", extend("default" = "50 ms")))]
+    pub lateness: Option<Span>,
     /// Probability that a packet arrives twice.
     #[serde(default, skip_serializing_if = "is_never")]
     pub duplication: Probability,
@@ -344,10 +344,6 @@ fn is_never(p: &Probability) -> bool {
 
 pub(super) fn fifty_ms() -> Span {
     Span(anabranch_core::time::Duration::from_millis(50))
-}
-
-fn is_fifty_ms(span: &Span) -> bool {
-    *span == fifty_ms()
 }
 
 fn ethernet_mtu() -> u32 {

@@ -260,7 +260,9 @@ impl Adhoc {
 
     fn priority(net: &mut Network, handle: PacketHandle) -> Priority {
         match &net.packets.peek(handle).payload {
-            Payload::Udp(datagram) if datagram.dst_port == aodv::PORT => Priority::Routing,
+            Payload::Udp(datagram) if [datagram.src_port, datagram.dst_port] == [aodv::PORT; 2] => {
+                Priority::Routing
+            }
             Payload::Udp(_) | Payload::Tcp(_) | Payload::Opaque(_) | Payload::Fragment(_) => Priority::Data,
         }
     }

@@ -135,14 +135,14 @@ impl Checker<'_> {
             loss_factors: self.factors(at!["link", i, "loss_factors"], section.loss_factors)?,
             disturbance: Disturbance {
                 reordering: section.reordering.0,
-                lateness: section.lateness.0,
+                lateness: section.lateness.unwrap_or_else(fifty_ms).0,
                 duplication: section.duplication.0,
             },
             link_ack_timeout: section.link_ack_timeout.map(|span| span.0),
             spacing: section.spacing.0,
         };
-        let is_late = section.lateness != fifty_ms();
-        if is_late && section.reordering.0 == 0.0 && !self.is_given(at!["link", i, "reordering"]) {
+        let is_never = section.reordering.0 == 0.0;
+        if section.lateness.is_some() && is_never && !self.is_given(at!["link", i, "reordering"]) {
             let message = "no packet is late: the link has no `reordering`";
             let hint = "say how many are, as in `reordering = \"1 %\"`, or leave `lateness` out";
             return self.fault(at!["link", i, "lateness"], message, Some(hint));

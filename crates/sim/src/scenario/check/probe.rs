@@ -37,6 +37,10 @@ impl Checker<'_> {
             let hint = Some("leave `medium` out, or add `[radio]` or `[wifi]`");
             return self.fault(at!["probe", name, "medium"], "no node has a radio", hint);
         }
+        if section.medium == Some(HopMedium::Cable) && scenario.resolved.link.is_empty() {
+            let hint = Some("leave `medium` out, or add a `[[link]]`");
+            return self.fault(at!["probe", name, "medium"], "no two nodes are joined by a cable", hint);
+        }
         let nodes = match &section.nodes {
             None => {
                 let nodes = (0..scenario.nodes.len() as u32).map(NodeId);

@@ -25,10 +25,14 @@ impl Scenario {
 
     fn window(&self, spec: &ProbeSpec, planned: &Planned) -> Window {
         let (transfers, traffic) = match &spec.during {
-            During::Moments(from, until) => return Window { from: *from, until: *until, apps: Vec::new() },
+            During::Moments(from, until) => {
+                return Window { from: *from, until: *until, closed: false, apps: Vec::new() };
+            }
             During::These(transfers, traffic) => (transfers, traffic),
         };
-        let mut window = Window { from: Instant::FAR_FUTURE, until: Instant::ZERO, apps: Vec::new() };
+        // What is made at the moment of a traffic's `stop` is part of the traffic.
+        let mut window =
+            Window { from: Instant::FAR_FUTURE, until: Instant::ZERO, closed: true, apps: Vec::new() };
         for &transfer in transfers {
             let begin = self.transfers[transfer].connections(self.stop)[0].0;
             window.from = window.from.min(begin);

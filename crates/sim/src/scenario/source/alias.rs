@@ -61,6 +61,8 @@ pub(super) fn rank(tree: &Tree<'_>, path: &str) -> u8 {
 /// An error with the alias that was probably meant, where a key is unknown.
 pub(in crate::scenario) fn hinted(mut error: ScenarioError, tree: &Tree<'_>) -> ScenarioError {
     let key = error.message.strip_prefix("unknown key `").and_then(|rest| rest.split('`').next());
+    // An alias stands where sections do, and not in one.
+    let key = key.filter(|key| tree.get_ref().contains_key(*key));
     let names = aliases(tree).into_iter().flat_map(|aliases| aliases.keys()).map(|name| &**name.get_ref());
     error.hint = key.and_then(|key| did_you_mean(key, names)).or(error.hint);
     error

@@ -86,6 +86,8 @@ fn what_an_alias_cannot_be_is_refused() {
             Some("choose another name for the alias"),
         ),
     ];
+    let error_in_a_section = error("link.radio1.los=2 %");
+    assert_eq!(error_in_a_section.hint.as_deref(), Some("did you mean `loss`?"), "the key, not the alias");
     for (set, message, hint) in wrong {
         if message.is_empty() {
             // An alias that is not used does no harm; one that is used says where it leads.

@@ -201,6 +201,16 @@ fn what_cannot_be_is_refused_where_it_is_written() {
             "several links of the name `c1`",
         ),
         (file("from = \"hub\"\nvia = \"hub\"\nto = \"end\""), 21, "a link joins two different nodes"),
+        (
+            file("name = \"c{i}-{j}\"\nfrom = \"gw{i}\"\nvia = \"r{i}-{n}\"\nto = \"end\""),
+            22,
+            "`r{i}-{n}` is the last node of a row, and `via` has all of them",
+        ),
+        (
+            file("name = \"c{i}\"\nfrom = \"hub\"\nto = \"m*\""),
+            20,
+            "the links to all of `m*` have one name, without a number",
+        ),
         (file("name = \"c\"\nfrom = \"hub\"\nto = \"end\"\nenabled = 1"), 23, "invalid type"),
         (
             format!("{NODES}{chain}[link.only.c9]\nloss = 0.1\n"),

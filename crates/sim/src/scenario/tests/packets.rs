@@ -137,6 +137,16 @@ fn messages_of_set_are_data_and_those_of_rpl_are_routing() {
     assert!(sent >= 62 + 4, "{sent}");
 
     let paths = "[paths]\nroot = \"n3\"\n";
+    let far = "[[node]]\nname = \"far\"\n[[link]]\nfrom = \"n3\"\nto = \"far\"\nrate = \"1 Mbit/s\"\ndelay = \"5 ms\"\n";
+    let (mut both, mut rest) = (0, 0);
+    for medium in ["", "medium = \"air\"", "medium = \"cable\""] {
+        let (metrics, ..) = run(&line("radio", "", &format!("{far}{paths}{PROBE}{medium}\n")), 1);
+        let [.., routing] = counts(&metrics);
+        assert!(routing > 0, "{medium}");
+        if medium.is_empty() { both = routing } else { rest += routing }
+    }
+    assert_eq!(both, rest, "messages over cables count as those over the air");
+
     let (metrics, sim, seen) = run(&line("radio", "", &format!("{paths}{PROBE}")), 1);
     let [rest @ .., routing] = counts(&metrics);
     assert_eq!(rest, [0; 6]);
@@ -188,6 +198,89 @@ fn a_window_has_its_beginning_and_not_its_end() {
     }
     let during = of("during = \"ten\"");
     assert_eq!(value(&during, "window_s"), Some(2.9));
+}
+
+/// What is made at the moment of the end belongs to the traffic, whichever way its end is said.
+#[test]
+fn the_window_of_a_traffic_has_all_of_its_packets() {
+    for over in ["udp", "tcp", "rdca"] {
+        for (end, packets, seconds) in [("packets = 10", 10, 0.9), ("stop = \"2 s\"", 21, 2.0)] {
+            let traffic = ten(over).replace("packets = 10", end);
+            let (metrics, ..) = run(&line("cable", &traffic, &format!("{PROBE}during = \"ten\"\n")), 1);
+            assert_eq!(counts(&metrics)[0], packets, "{over}, {end}");
+            assert_eq!(metrics["traffic.ten.packets_made"].value, Some(packets as f64), "{over}, {end}");
+            if over == "udp" {
+                assert_eq!(value(&metrics, "window_s"), Some(seconds), "{end}");
+            }
+        }
+    }
+}
+
+/// A queue that refuses one copy of a packet may have another.
+#[test]
+fn a_copy_that_is_refused_does_not_count_for_the_one_that_waits() {
+    let traffic = ten("udp").replace("100 ms", "10 ms");
+    let source = line("cable", &traffic, PROBE)
+        .set("link.first.duplication=1")
+        .set("link.second.rate=100 kbit/s")
+        .set("link.second.queue=2 packets");
+    let (metrics, sim, seen) = run(&source, 1);
+    let refused = seen.0.iter().filter(|(.., point, _)| matches!(point, Point::Dropped(_))).count();
+    assert!(refused > 0, "nothing is tested");
+    let arrived: u64 = sim.world().network.links().iter().map(|link| link.metrics().delivered).sum();
+    assert_eq!(value(&metrics, "data_hops"), Some(arrived as f64));
+    assert_eq!(value(&metrics, "hop_delivery_ratio"), Some(1.0));
+}
+
+/// A node that restarts between two fragments has lost the first, and the packet.
+#[test]
+fn a_packet_whose_fragments_come_to_a_node_before_and_after_its_restart_has_not_arrived() {
+    let traffic = ten("udp").replace("100 B", "1000 B").replace("packets = 10", "packets = 1");
+    let event =
+        |at: &str, action: &str| format!("[[event]]\nat = \"{at}\"\naction = \"{action}\"\nnode = \"n3\"\n");
+    // Fragments need half a second each.
+    let restart = event("600 ms", "fail-node") + &event("700 ms", "recover-node");
+    for (events, arrived) in [("", 1), (&*restart, 0)] {
+        let source = line("cable", &traffic, &format!("{PROBE}{events}"))
+            .set("link.first.mtu=600")
+            .set("link.second.rate=10 kbit/s");
+        let (metrics, ..) = run(&source, 1);
+        assert_eq!(counts(&metrics)[..2], [1, arrived]);
+        assert_eq!(metrics["traffic.ten.packets_delivered"].value, Some(arrived as f64));
+    }
+}
+
+/// Nodes that are down when the window begins receive once they are up again.
+#[test]
+fn a_node_that_is_down_at_first_receives_later() {
+    let event =
+        |at: &str, action: &str| format!("[[event]]\nat = \"{at}\"\naction = \"{action}\"\nnode = \"n3\"\n");
+    let events = event("100 ms", "fail-node") + &event("500 ms", "recover-node");
+    let (metrics, ..) = run(&line("cable", &ten("udp"), &format!("{PROBE}from = \"200 ms\"\n{events}")), 1);
+    let [sent, arrived, ..] = counts(&metrics);
+    assert_eq!(sent, 8);
+    assert!((4..=5).contains(&arrived), "{arrived}");
+}
+
+/// A port says nothing of a datagram that no router has made.
+#[test]
+fn a_traffic_at_the_port_of_aodv_is_no_routing() {
+    for medium in ["cable", "wifi"] {
+        let of =
+            |port: u16| counts(&run(&line(medium, &(ten("udp") + &format!("port = {port}\n")), PROBE), 1).0);
+        assert_eq!(of(654), of(655), "{medium}");
+        assert_eq!(of(654)[0], 10, "{medium}");
+    }
+}
+
+/// Windows side by side have what the whole has, also of routing messages.
+#[test]
+fn routing_messages_count_in_the_window() {
+    let paths = "[paths]\nroot = \"n3\"\n";
+    let of = |window: &str| counts(&run(&line("radio", "", &format!("{paths}{PROBE}{window}\n")), 1).0)[6];
+    let parts = [of("until = \"10 s\""), of("from = \"10 s\"\nuntil = \"30 s\""), of("from = \"30 s\"")];
+    assert!(parts.iter().all(|part| *part > 0), "{parts:?}");
+    assert_eq!(parts.iter().sum::<u64>(), of(""));
 }
 
 #[test]

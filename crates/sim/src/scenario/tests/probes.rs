@@ -298,6 +298,15 @@ fn probes_that_cannot_be_are_refused() {
     assert!(error(wired).contains("no node has a radio whose energy counts"), "{}", error(wired));
     let air = wired.replace("\"energy\"", "\"packets\"\nmedium = \"air\"");
     assert!(error(&air).contains("no node has a radio\n  hint: leave `medium` out"), "{}", error(&air));
+    let alone = wired
+        .split("[[link]]")
+        .next()
+        .expect("a part")
+        .replace("name = \"a\"", "name = \"a\"\nposition = [0, 0]");
+    let alone = alone.replace("name = \"b\"", "name = \"b\"\nposition = [9, 0]");
+    let cable =
+        format!("{alone}[radio]\nrange = \"50 m\"\n[probe.p]\nkind = \"packets\"\nmedium = \"cable\"\n");
+    assert!(error(&cable).contains("joined by a cable\n  hint: leave `medium` out"), "{}", error(&cable));
 }
 
 #[test]
