@@ -273,7 +273,7 @@ impl Packet {
     /// It is a message of the network's own routing: of AODV (RFC 3561) or RPL (RFC 6550).
     pub fn is_routing(&self) -> bool {
         match &self.payload {
-            Payload::Udp(datagram) => [datagram.src_port, datagram.dst_port] == [aodv::PORT; 2],
+            Payload::Udp(datagram) => is_of_aodv(datagram),
             Payload::Opaque(opaque) => {
                 opaque.protocol == Protocol::ICMPV6 && opaque.octets.first() == Some(&RPL)
             }
@@ -294,6 +294,11 @@ impl Packet {
         };
         if segment.is_pure_ack() { PacketKind::Ack } else { PacketKind::Data }
     }
+}
+
+/// It is a message of AODV, which routers send from port to port (RFC 3561 section 5). An application's datagram to that port is none.
+pub(crate) fn is_of_aodv(datagram: &UdpDatagram) -> bool {
+    [datagram.src_port, datagram.dst_port] == [aodv::PORT; 2]
 }
 
 /// Where a packet is in the [`PacketSlab`], and what routers and links read of it: so many packets are under

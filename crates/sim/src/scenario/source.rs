@@ -110,8 +110,8 @@ impl Source {
             return true;
         }
         let tree = self.text.tree();
-        let sweep = tree.as_ref().ok().and_then(|tree| tree.get_ref().get("sweep")?.get_ref().as_table());
-        let of_sweep = sweep.is_some_and(|axes| axes.keys().any(|path| selects_profile(path.get_ref())));
+        let axes = tree.as_ref().ok().and_then(own_axes);
+        let of_sweep = axes.is_some_and(|axes| axes.keys().any(|path| selects_profile(path.get_ref())));
         of_sweep || tree.is_ok_and(|tree| alias::paths(&tree).iter().any(|path| selects_profile(path)))
     }
 
@@ -212,16 +212,12 @@ impl Source {
     /// Where the values of an axis of the file's own sweep stand.
     pub fn axis_place(&self, path: &str) -> Option<Place> {
         let tree = self.parsed().ok()?;
-        let axes = tree.get_ref().get("sweep")?.get_ref().as_table()?;
-        Some(self.place(axes.get(path)?.span()))
+        Some(self.place(own_axes(&tree)?.get(path)?.span()))
     }
 
     /// Where the values of the file's own sweep stand, an entry for each axis.
     pub(super) fn axis_spans(&self) -> Vec<Range<usize>> {
-        let spans = |tree: Tree<'_>| {
-            let axes = tree.get_ref().get("sweep")?.get_ref().as_table()?;
-            Some(axes.values().map(Spanned::span).collect())
-        };
+        let spans = |tree: Tree<'_>| Some(own_axes(&tree)?.values().map(Spanned::span).collect());
         self.parsed().ok().and_then(spans).unwrap_or_default()
     }
 
@@ -297,6 +293,11 @@ impl Source {
         }
         self.text.whole()
     }
+}
+
+/// The axes of the file's own sweep, if it has one.
+fn own_axes<'t, 's>(tree: &'t Tree<'s>) -> Option<&'t DeTable<'s>> {
+    tree.get_ref().get("sweep")?.get_ref().as_table()
 }
 
 /// A deserialiser's message without the words of its programmer.

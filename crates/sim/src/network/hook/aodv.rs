@@ -19,7 +19,7 @@ use crate::network::forwarding::{Heard, Past, Way};
 use crate::network::graph::Graph;
 use crate::network::medium::{GivenBack, Outbound};
 use crate::numbered::Numbered;
-use crate::packet::{Ends, IpVersion, LinkId, NodeId, PacketHandle, Payload, Whole};
+use crate::packet::{Ends, IpVersion, LinkId, NodeId, PacketHandle, Payload, Whole, is_of_aodv};
 use crate::random::Stream;
 use crate::trace::NodeDrop;
 
@@ -242,7 +242,7 @@ impl Hook for Aodv {
 
     fn on_message(net: &mut Network, now: Instant, heard: Heard, message: &Whole) -> bool {
         let Whole::Udp(datagram) = message else { return false };
-        let Some(site) = Self::site(net, heard.at).filter(|_| datagram.dst_port == PORT) else {
+        let Some(site) = Self::site(net, heard.at).filter(|_| is_of_aodv(datagram)) else {
             return false;
         };
         site.router.handle_message(now, address(heard.from), heard.hop_limit, &datagram.payload);
@@ -256,7 +256,7 @@ impl Hook for Aodv {
         let GivenBack { failed, waiting, reroutes } = back;
         let packet = net.packets.peek(failed.handle);
         let message = match &packet.payload {
-            Payload::Udp(datagram) if datagram.dst_port == PORT => datagram.payload.first().copied(),
+            Payload::Udp(datagram) if is_of_aodv(datagram) => datagram.payload.first().copied(),
             Payload::Udp(_) | Payload::Tcp(_) | Payload::Opaque(_) | Payload::Fragment(_) => None,
         };
         let undelivered = Undelivered { source: address(packet.src), destination: address(packet.dst) };

@@ -11,7 +11,6 @@ mod watch;
 
 use std::sync::Arc;
 
-use anabranch_core::aodv;
 use anabranch_core::dtc::LinkEvent;
 use anabranch_core::time::Instant;
 use anabranch_wire::ieee80211::data_len;
@@ -21,7 +20,7 @@ use super::{Figures, GivenBack, Medium, Outbound};
 use crate::link::{LinkConfig, LinkDrop};
 use crate::network::Network;
 use crate::network::forwarding::Past;
-use crate::packet::{LinkId, MediumId, NodeId, PacketHandle, Payload};
+use crate::packet::{LinkId, MediumId, NodeId, PacketHandle, Payload, is_of_aodv};
 use crate::trace::{NodeDrop, Observer, Point};
 use crate::wifi::{Effect, EnergyUse, Outcome, Outgoing, Station, Wifi};
 
@@ -260,9 +259,7 @@ impl Adhoc {
 
     fn priority(net: &mut Network, handle: PacketHandle) -> Priority {
         match &net.packets.peek(handle).payload {
-            Payload::Udp(datagram) if [datagram.src_port, datagram.dst_port] == [aodv::PORT; 2] => {
-                Priority::Routing
-            }
+            Payload::Udp(datagram) if is_of_aodv(datagram) => Priority::Routing,
             Payload::Udp(_) | Payload::Tcp(_) | Payload::Opaque(_) | Payload::Fragment(_) => Priority::Data,
         }
     }
