@@ -217,9 +217,11 @@ impl<'a> World<'a> {
             Kind::Mixed | Kind::Flips => self.push_until_delivered(&[]),
             Kind::Return | Kind::Rolling => self.push_once(&[]),
             Kind::Unreached => {
-                // What is cut is cut before the push begins.
+                // What is cut is cut before the push begins, and mended once it has given up.
                 self.step();
                 self.push(&[]);
+                self.happen(Event::Mend(Link::Air));
+                self.push_until_delivered(&[]);
             }
             Kind::Absent => self.push_once(&["--retry-for", "3min"]),
             Kind::SmallDisk => self.push_more_than_fits(),

@@ -48,7 +48,8 @@ pub(crate) enum Kind {
     OtherFile,
     /// The same with a node in C.
     OtherFileToC,
-    /// No gateway reaches the node, which answers the sender. One push says so. Not among those that take turns.
+    /// No gateway reaches the node, which answers the sender. One push says so, and once one does, the file is delivered. Not among
+    /// those that take turns.
     Unreached,
 }
 
