@@ -9,7 +9,7 @@ use anabranch_deploy::error::Error;
 use anabranch_deploy::push::Wanted;
 use anabranch_model::set::Best;
 use anabranch_sim::scenario::file::GatewayChoice;
-use anabranch_sim::scenario::{Gateways, NodeKind, Scenario, Source, advice, did_you_mean};
+use anabranch_sim::scenario::{Gateways, NodeKind, Scenario, Source, TransferSpec, advice, did_you_mean};
 use bytes::Bytes;
 
 use super::faults::GatewayFault;
@@ -45,14 +45,6 @@ impl Scheme {
             Self::Set => "set",
         }
     }
-
-    fn plan(self) -> Plan {
-        match self {
-            Self::EndToEnd => Plan::EndToEnd,
-            Self::Split => Plan::Split,
-            Self::Set => Plan::Stripe,
-        }
-    }
 }
 
 pub(super) fn load(path: Option<&Path>) -> Result<Network, Error> {
@@ -74,30 +66,69 @@ pub(super) struct Pushed {
     pub(super) best: Option<Best>,
 }
 
+/// A network whose transfer carries the file, before more is decided about it.
+struct Found {
+    source: Source,
+    /// As the network's text has it.
+    said: Scenario,
+    /// The index of the transfer.
+    transfer: usize,
+}
+
+impl Found {
+    /// The first SET transfer, with the file, of `length` bytes, in the place of its bytes.
+    fn new(network: &Network, length: u64) -> Result<Self, Error> {
+        let source =
+            Source::new(network.name.clone(), network.text.clone()).with_lengths(move |_| Some(length));
+        let said = source.scenario()?;
+        let Some(transfer) = said.transfers.iter().position(is_striped) else {
+            return Err(Error::input(format!("{}: no transfer of kind \"set\"", network.name))
+                .with_hint("add a `[[transfer]]` with kind = \"set\", from and to: it says who sends to whom"));
+        };
+        let section = said.transfers[transfer].section;
+        let mut source = source
+            .without(format!("transfer.{section}.bytes"))
+            .set(format!("transfer.{section}.file={CONTENT:?}"));
+        if said.name.is_empty() {
+            source = source.set(format!("name={:?}", network.name));
+        }
+        Ok(Self { source, said, transfer })
+    }
+
+    /// At most that many gateways, of those that the transfer may use.
+    fn limit(&mut self, most: u32) {
+        let advised = self.said.advised().contains_key(&self.transfer);
+        let section = self.said.transfers[self.transfer].section;
+        let gateways = match &self.said.resolved().transfer[section].gateways {
+            Some(GatewayChoice::Names(names)) => {
+                let names: Vec<_> = names.iter().take(most as usize).collect();
+                format!("{names:?}")
+            }
+            Some(GatewayChoice::Count(count)) if !advised => most.min(*count).to_string(),
+            Some(GatewayChoice::Count(_) | GatewayChoice::Best(_)) | None => most.to_string(),
+        };
+        self.set("gateways", &gateways);
+    }
+
+    /// The network with another value of a key of the transfer.
+    fn set(&mut self, key: &str, value: &str) {
+        let section = self.said.transfers[self.transfer].section;
+        self.source = self.source.clone().set(format!("transfer.{section}.{key}={value}"));
+    }
+}
+
 /// The scenario with the file, of `length` bytes, in the place of its transfer's bytes.
 pub(super) fn scenario(network: &Network, gateways: Option<Wanted>, length: u64) -> Result<Pushed, Error> {
-    let source = Source::new(network.name.clone(), network.text.clone()).with_lengths(move |_| Some(length));
-    let said = source.scenario()?;
-    let Some(transfer) = said.transfers.iter().position(|t| spec(t).is_some_and(|s| s.plan == Plan::Stripe))
-    else {
-        return Err(Error::input(format!("{}: no transfer of kind \"set\"", network.name))
-            .with_hint("add a `[[transfer]]` with kind = \"set\", from and to: it says who sends to whom"));
-    };
-    let section = said.transfers[transfer].section;
-    let mut source = source
-        .without(format!("transfer.{section}.bytes"))
-        .set(format!("transfer.{section}.file={CONTENT:?}"));
-    if said.name.is_empty() {
-        source = source.set(format!("name={:?}", network.name));
-    }
-    let scenario = source.scenario()?;
+    let mut found = Found::new(network, length)?;
+    let transfer = found.transfer;
+    let scenario = found.source.scenario()?;
     let asked = scenario.advised().get(&transfer).cloned();
     let (most, best) = match gateways {
         None => return Ok(Pushed { scenario, transfer, best: asked }),
         Some(Wanted::AtMost(wanted)) => {
             let there = match asked {
-                Some(_) => said.nodes_of(NodeKind::Gateway).count() as u32,
-                None => gateway_count(&said, transfer),
+                Some(_) => found.said.nodes_of(NodeKind::Gateway).count() as u32,
+                None => gateway_count(&found.said, transfer),
             };
             if wanted > there {
                 return Err(Error::input(format!("--gateways {wanted}: the network has {there}"))
@@ -112,61 +143,38 @@ pub(super) fn scenario(network: &Network, gateways: Option<Wanted>, length: u64)
             (best.gateways as u32, Some(best))
         }
     };
-    let scenario = limited(source, &scenario, transfer, most)?;
-    Ok(Pushed { scenario, transfer, best })
+    found.limit(most);
+    Ok(Pushed { scenario: found.source.scenario()?, transfer, best })
 }
 
-/// The scenario with at most that many gateways, of those that the transfer may use.
-fn limited(source: Source, scenario: &Scenario, transfer: usize, most: u32) -> Result<Scenario, Error> {
-    let advised = scenario.advised().contains_key(&transfer);
-    let section = scenario.transfers[transfer].section;
-    let gateways = match &scenario.resolved().transfer[section].gateways {
-        Some(GatewayChoice::Names(names)) => {
-            let names: Vec<_> = names.iter().take(most as usize).collect();
-            format!("{names:?}")
-        }
-        Some(GatewayChoice::Count(count)) if !advised => most.min(*count).to_string(),
-        Some(GatewayChoice::Count(_) | GatewayChoice::Best(_)) | None => most.to_string(),
-    };
-    Ok(source.set(format!("transfer.{section}.gateways={gateways}")).scenario()?)
-}
-
-/// The same network with another scheme for the file.
+/// The network with another scheme for the file, as its file would say it.
 pub(super) fn with_scheme(
     network: &Network,
     scheme: Scheme,
     gateways: u32,
     length: u64,
 ) -> Result<Pushed, Error> {
-    let mut pushed = scenario(network, Some(Wanted::AtMost(gateways)), length)?;
-    // The baselines have the same wireless profile, which a file could not say of them.
-    if let Some(spec) = spec_mut(&mut pushed.scenario, pushed.transfer) {
-        spec.plan = scheme.plan();
+    let mut found = Found::new(network, length)?;
+    // From end to end there is no choice of gateways.
+    if scheme != Scheme::EndToEnd {
+        found.limit(gateways);
     }
-    Ok(pushed)
+    found.set("kind", &format!("{:?}", scheme.name()));
+    Ok(Pushed { scenario: found.source.scenario()?, transfer: found.transfer, best: None })
 }
 
-fn spec(transfer: &anabranch_sim::scenario::TransferSpec) -> Option<&anabranch_sim::scenario::SetSpec> {
-    match &transfer.scheme {
-        anabranch_sim::scenario::Scheme::Set(spec) => Some(spec),
-        anabranch_sim::scenario::Scheme::Tcp | anabranch_sim::scenario::Scheme::Mptcp(_) => None,
-    }
-}
-
-fn spec_mut(scenario: &mut Scenario, transfer: usize) -> Option<&mut anabranch_sim::scenario::SetSpec> {
-    match &mut scenario.transfers[transfer].scheme {
-        anabranch_sim::scenario::Scheme::Set(spec) => Some(spec),
-        anabranch_sim::scenario::Scheme::Tcp | anabranch_sim::scenario::Scheme::Mptcp(_) => None,
-    }
+fn is_striped(transfer: &TransferSpec) -> bool {
+    matches!(&transfer.scheme, anabranch_sim::scenario::Scheme::Set(spec) if spec.plan == Plan::Stripe)
 }
 
 /// How many gateways the transfer may use.
 pub(super) fn gateway_count(scenario: &Scenario, transfer: usize) -> u32 {
     let all = scenario.nodes_of(NodeKind::Gateway).count() as u32;
-    match spec(&scenario.transfers[transfer]).map(|s| &s.gateways) {
-        Some(Gateways::These(names)) => names.len() as u32,
-        Some(Gateways::AtMost(n)) => all.min(*n),
-        Some(Gateways::All) | None => all,
+    let anabranch_sim::scenario::Scheme::Set(spec) = &scenario.transfers[transfer].scheme else { return all };
+    match &spec.gateways {
+        Gateways::These(names) => names.len() as u32,
+        Gateways::AtMost(n) => all.min(*n),
+        Gateways::All => all,
     }
 }
 

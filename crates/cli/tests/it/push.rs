@@ -135,6 +135,33 @@ fn the_json_has_the_documented_fields() {
 }
 
 #[test]
+fn each_scheme_of_a_comparison_is_what_a_scenario_file_says() {
+    let folder = folder(20_000);
+    fs::write(folder.path().join("net.toml"), network()).expect("it can be written");
+    let run = push(folder.path(), &["file", "--network", "net.toml", "--compare", "--json", "--seed", "3"]);
+    assert_eq!(run.status.code(), Some(0), "{}", text(&run.stderr));
+    let pushed: Value = serde_json::from_slice(&run.stdout).expect("one JSON object");
+    for row in pushed["compare"].as_array().expect("a list") {
+        let scheme = row["scheme"].as_str().expect("a name");
+        let mut run = Command::new(assert_cmd::cargo::cargo_bin!("anabranch"));
+        run.current_dir(folder.path()).args(["run", "net.toml", "--json", "--seed", "3"]);
+        run.args([
+            "--set",
+            "transfer.update.bytes=20000 B",
+            "--set",
+            &format!("transfer.update.kind={scheme}"),
+        ]);
+        if scheme != "end-to-end" {
+            run.args(["--set", &format!("transfer.update.gateways={}", row["gateways"])]);
+        }
+        let run = run.output().expect("the program starts");
+        assert_eq!(run.status.code(), Some(0), "{scheme}: {}", text(&run.stderr));
+        let report: Value = serde_json::from_slice(&run.stdout).expect("one JSON object");
+        assert_eq!(row["latency_s"], report["metrics"]["transfer.update.latency_s"]["mean"], "{row}");
+    }
+}
+
+#[test]
 fn the_report_for_people_says_how_it_went_and_how_much_faster() {
     let folder = folder(5_000);
     let run = push(folder.path(), &["file", "--compare"]);
