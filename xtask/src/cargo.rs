@@ -29,10 +29,16 @@ pub(crate) fn command(args: &[&str]) -> Command {
 
 /// A program of this workspace, to be run in the root: built first, unless the variable ANABRANCH_BUILT names a folder that has it.
 pub(crate) fn program(package: &str, name: &str, args: &[&str]) -> Command {
+    program_as("dev", package, name, args)
+}
+
+/// The same, built with another profile.
+pub(crate) fn program_as(profile: &str, package: &str, name: &str, args: &[&str]) -> Command {
     match std::env::var_os("ANABRANCH_BUILT") {
-        None => command(
-            &[&["run", "--quiet", "--locked", "--package", package, "--bin", name, "--"], args].concat(),
-        ),
+        None => {
+            let run = ["run", "--quiet", "--profile", profile, "--locked", "--package", package];
+            command(&[&run[..], &["--bin", name, "--"], args].concat())
+        }
         Some(folder) => {
             let mut command = Command::new(root().join(folder).join(name));
             command.args(args).current_dir(root());

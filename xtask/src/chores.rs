@@ -1,7 +1,7 @@
 //! The longer jobs: fuzzing, campaigns, generated files.
 
 use crate::cargo;
-use crate::failure::{Failure, expect_none, numbers};
+use crate::failure::{Failure, expect_none, number, numbers};
 use crate::parallel;
 use crate::reference;
 use std::ops::ControlFlow;
@@ -25,23 +25,23 @@ fn schema() -> Result<Vec<u8>, Failure> {
     cargo::output(cargo::manual(&["schema"]))
 }
 
-/// `fuzz [--seconds N]`: the targets that `anabranch-fuzz list` names, one after another.
+/// `fuzz [--seconds N] [--seed S]`: the targets that `anabranch-fuzz list` names, as many at a time as there are processors.
 pub(crate) fn fuzz(args: &[String]) -> Result<(), Failure> {
-    let seconds = seconds(args)?;
+    let (seconds, seed) = length_and_seed(args)?;
     if !cargo::root().join("fuzz/Cargo.toml").exists() {
         eprintln!("SKIPPED: there is no package anabranch-fuzz under fuzz/ yet");
         return Ok(());
     }
-    let program = ["run", "--profile", "fuzz", "--locked", "--package", "anabranch-fuzz", "--"];
-    let list = cargo::output(cargo::command(&[&program[..], &["list"]].concat()))?;
+    let fuzzer = |args: &[&str]| cargo::program_as("fuzz", "anabranch-fuzz", "anabranch-fuzz", args);
+    let list = cargo::output(fuzzer(&["list"]))?;
     let list = String::from_utf8_lossy(&list).into_owned();
     let targets: Vec<&str> = list.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     if targets.is_empty() {
         return Err(Failure::Job("anabranch-fuzz lists no target".into()));
     }
     let fuzzed = |target: &str| {
-        println!("fuzz {target}: {seconds} s");
-        cargo::run(cargo::command(&[&program[..], &[target, "--seconds", &seconds]].concat()))
+        println!("fuzz {target}: {seconds} s, seed {seed}");
+        cargo::run(fuzzer(&[target, "--seconds", &seconds.to_string(), "--seed", &seed.to_string()]))
     };
     let failure = Mutex::new(None);
     parallel::each(targets.iter().copied(), |target| match fuzzed(target) {
@@ -71,12 +71,13 @@ pub(crate) fn packetdrill(args: &[String]) -> Result<(), Failure> {
     cargo::run(cargo::program("anabranch-packetdrill", "anabranch-packetdrill", &args))
 }
 
-/// The N of `--seconds N`, or 60.
-fn seconds(args: &[String]) -> Result<String, Failure> {
-    match args {
-        [] => Ok("60".into()),
-        [flag, n] if flag == "--seconds" && n.parse::<u64>().is_ok_and(|n| n > 0) => Ok(n.clone()),
-        _ => Err(Failure::Usage("fuzz takes `--seconds N` with a whole N above zero, or nothing".into())),
+/// How many seconds each target is fuzzed, and the seed of what it is given.
+fn length_and_seed(args: &[String]) -> Result<(u64, u64), Failure> {
+    let usage = "fuzz takes `--seconds N` with a whole N above zero, and `--seed S`";
+    let said = numbers(args, &[("--seconds", "seconds"), ("--seed", "seed")], usage)?;
+    match number(&said, "seconds", 60) {
+        0 => Err(Failure::Usage(usage.into())),
+        seconds => Ok((seconds, number(&said, "seed", 1))),
     }
 }
 
@@ -231,11 +232,12 @@ mod tests {
     }
 
     #[test]
-    fn fuzz_takes_whole_seconds_above_zero() {
-        assert_eq!(seconds(&[]), Ok("60".into()));
-        assert_eq!(seconds(&args(&["--seconds", "5"])), Ok("5".into()));
-        for bad in [&["--seconds"][..], &["--seconds", "0"], &["--seconds", "x"], &["5"]] {
-            assert!(matches!(seconds(&args(bad)), Err(Failure::Usage(_))), "{bad:?}");
+    fn fuzz_takes_whole_seconds_above_zero_and_a_seed() {
+        assert_eq!(length_and_seed(&[]), Ok((60, 1)));
+        assert_eq!(length_and_seed(&args(&["--seconds", "5"])), Ok((5, 1)));
+        assert_eq!(length_and_seed(&args(&["--seed", "7", "--seconds", "5"])), Ok((5, 7)));
+        for bad in [&["--seconds"][..], &["--seconds", "0"], &["--seconds", "x"], &["5"], &["--sead", "1"]] {
+            assert!(matches!(length_and_seed(&args(bad)), Err(Failure::Usage(_))), "{bad:?}");
         }
     }
 

@@ -36,7 +36,8 @@ usage: cargo xtask <command>
   python [--wheel | --built] [ARGS]
                             the Python package's tests alone: of a wheel, or without building; ARGS go to pytest
   tidy                      the rules: floors, circles of imports, licences, what may not stand in a file
-  fuzz [--seconds N]        every fuzz target for N seconds (default 60)
+  fuzz [--seconds N] [--seed S]
+                            every fuzz target for N seconds (default 60), with inputs of seed S (default 1)
   campaign NAME [ARGS...]   a long campaign: docs/campaigns.md
   compare linux|ns3|ns3 radio [--only NAME] [--quick] [--runs N] [--seconds N] [--at-once N] [--out FILE]
                             our TCP and the kernel's, or that of ns-3, over the same bottleneck; with `radio`, our radios
