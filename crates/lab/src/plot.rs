@@ -89,6 +89,8 @@ pub enum Dash {
     Solid,
     /// Dashes of equal length.
     Dashed,
+    /// Points.
+    Dotted,
 }
 
 /// One point with its certainty.

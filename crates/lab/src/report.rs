@@ -50,7 +50,8 @@ fn header(reproductions: &[Reproduction]) -> String {
         };
         text += &format!(
             "<p>Every published table and figure beside ours, and a verdict for every value and claim. Version {}, seed {}, {extent}. \
-             Each paper says how many runs; intervals are two-sided, at 95 %.</p>\n",
+             What is judged is the protocol as it is printed; ours stands beside it and changes no verdict. Each paper says how many \
+             runs; intervals are two-sided, at 95 %.</p>\n",
             env!("CARGO_PKG_VERSION"),
             first.options.seed
         );
@@ -60,6 +61,7 @@ fn header(reproductions: &[Reproduction]) -> String {
     for holds in Holds::ALL {
         text += &format!("<th scope=\"col\" class=\"number\">{}</th>", badge(holds));
     }
+    text += "<th scope=\"col\" class=\"number\">of these contradicted in print</th>";
     text += "</tr></thead>\n<tbody>\n";
     for reproduction in reproductions {
         let paper = reproduction.paper;
@@ -77,44 +79,48 @@ fn header(reproductions: &[Reproduction]) -> String {
 
 fn counts(verdicts: &[Verdict]) -> String {
     let cell = |n: usize| format!("<td class=\"number\">{n}</td>");
-    cell(verdicts.len()) + &tally(verdicts).map(cell).concat()
+    let contradicted = verdicts.iter().filter(|v| v.contradicted).count();
+    cell(verdicts.len()) + &tally(verdicts).map(cell).concat() + &cell(contradicted)
 }
 
 /// The word with its sign, which tells kinds apart without colour.
 fn badge(holds: Holds) -> String {
+    marked(holds, holds.word())
+}
+
+/// A text with the sign of a verdict.
+fn marked(holds: Holds, text: &str) -> String {
     let (class, sign) = match holds {
         Holds::Yes => ("yes", "✓"),
-        Holds::Better => ("better", "▲"),
-        Holds::Partly => ("partly", "◐"),
+        Holds::Trend => ("trend", "◐"),
         Holds::No => ("no", "✗"),
-        Holds::Contradicted => ("contradicted", "⚑"),
+        Holds::Open => ("open", "?"),
     };
-    format!("<span class=\"badge {class}\"><span aria-hidden=\"true\">{sign}</span> {}</span>", holds.word())
+    format!("<span class=\"badge {class}\"><span aria-hidden=\"true\">{sign}</span> {}</span>", escaped(text))
 }
 
 /// Each kind of verdict with its rule.
-const KINDS: [(Holds, &str); 5] = [
+const KINDS: [(Holds, &str); 4] = [
     (
         Holds::Yes,
-        "Ours is within the tolerance of the printed number that the row names, or on its better side by no more than that or than \
-         its own interval. Twice the tolerance does if the 95 % interval holds the printed number. A gain (by how much one scheme \
-         is better than another) is confirmed if its interval reaches what is printed; a bound if ours keeps it; a claim in words if \
-         everything that it says is so.",
+        "The measured mean lies within the row's tolerance of the printed number, and half its interval is no wider than that. A bound \
+         is kept by the whole interval. Of a claim in words every part holds. A gain above print counts as reproduced, and is marked \
+         exceeded, only if its baseline's own row is reproduced.",
     ),
     (
-        Holds::Better,
-        "Ours is better than printed in the direction that is better, by more than the tolerance and than its interval; of a gain: its \
-         whole interval lies above. The numbers of protocols that a paper only compares with know no better side.",
+        Holds::Trend,
+        "The number is another, but the proposed protocol is better than what the paper compares it with, beyond doubt. Of a claim in \
+         words at least half of the parts hold: how many of how many stands beside it.",
     ),
     (
-        Holds::Partly,
-        "Off by up to twice the tolerance; a gain that is less than printed, but one beyond doubt; a claim of which a part is so.",
+        Holds::No,
+        "The whole interval lies outside of the tolerance, or beyond the bound. Of a claim in words fewer than half of the parts hold, \
+         whatever becomes of those that are open. The reason follows, as far as we know it.",
     ),
-    (Holds::No, "Everything else, with the reason as far as we know it; and what cannot be measured."),
     (
-        Holds::Contradicted,
-        "The number or claim contradicts what else the paper prints; the erratum says how. Such a row also says what would become of \
-         it by the reading that we take.",
+        Holds::Open,
+        "Neither: the interval is too wide or reaches the tolerance from outside, no run has come to an end, or nothing measures it. \
+         With few runs most rows fall here.",
     ),
 ];
 
@@ -123,14 +129,18 @@ fn rules(reproductions: &[Reproduction]) -> String {
     for (holds, rule) in KINDS {
         text += &format!("<dt>{}</dt><dd>{}</dd>\n", badge(holds), escaped(rule));
     }
-    text += "</dl>\n<p>Tolerances are 10 % of the printed number unless a row says otherwise, which never are less than half a unit \
-             of the last digit printed. A mean stands as mean ± half its interval, by Student's t over the runs; ratios of two schemes \
-             are paired by run; deviations and other statistics that are no means have the jackknife's interval. A number without ± is \
-             computed, or comes of one run, or is the same in all. In the column of differences, ours is set against the printed \
-             number in per cent of it, or in points where it is per cent itself.</p>\n";
+    text += "</dl>\n<p>The same tolerances hold for all papers: a tenth of a printed mean, a quarter of a standard deviation or of what is \
+             the difference or quotient of two numbers, one percentage point of a delivery ratio; more or less makes no difference. A \
+             claim in words is split into parts: ✓ holds, ✗ does not, ? is open. A random part is tested by a one-sided paired t-test \
+             over the runs, that a difference is above 0; Holm&#39;s correction keeps the probability of even one false success among all tests of a paper at 5 %. A part does not \
+             hold if its interval excludes a difference of 5 % (or what it says), and is open otherwise. A row that contradicts what else the \
+             paper prints is judged by the reading that the erratum gives, and counted here as well.</p>\n\
+             <p>A mean stands as mean ± half its interval, by Student&#39;s t over the runs; ratios of two schemes are paired by run; \
+             deviations and other statistics that are no means have the jackknife&#39;s interval. A number without ± is computed, or \
+             comes from one run, or is the same in all.</p>\n";
     if !reproductions.is_empty() {
         text += "<p>Beside this page lie, in a folder for each paper, the pictures as SVG, their data and all tables as CSV, and the \
-                 verdicts as <code>verdicts.csv</code>. All of it again, octet by octet:</p>\n";
+                 verdicts as <code>verdicts.csv</code>. This command makes the same files again, byte for byte:</p>\n";
         text += &html::commands(&[command(reproductions)]);
     }
     text + "</section>\n"

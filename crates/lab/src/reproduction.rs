@@ -157,29 +157,54 @@ impl Reproduction {
 
     fn verdicts_csv(&self) -> String {
         let mut text = csv::record(&[
-            "id", "section", "claim", "printed", "unit", "ours", "ci95", "runs", "ratio", "rule", "verdict",
-            "reading", "instead", "erratum", "measured", "why",
+            "id",
+            "section",
+            "claim",
+            "printed",
+            "unit",
+            "found",
+            "ci95",
+            "runs",
+            "ratio",
+            "rule",
+            "verdict",
+            "exceeded",
+            "parts",
+            "contradicted",
+            "instead",
+            "erratum",
+            "ours",
+            "ours_ci95",
+            "ours_above",
+            "ours_above_ci95",
+            "measured",
+            "why",
         ]);
         let number = |value: Option<f64>| value.map(|v| v.to_string()).unwrap_or_default();
-        for v in &self.verdicts {
-            let ours = v.judged.ours;
+        for v in self.verdicts.iter().map(Verdict::record) {
             text += &csv::record(&[
-                v.id.clone(),
-                v.section.clone(),
-                v.claim.clone(),
+                v.id.to_owned(),
+                v.section.to_owned(),
+                v.claim.to_owned(),
                 number(v.printed),
-                v.unit.clone(),
-                number(ours.map(|o| o.mean)),
-                number(ours.and_then(|o| o.ci95)),
-                ours.map(|o| o.runs.to_string()).unwrap_or_default(),
-                number(v.ratio()),
-                v.judged.rule.clone().unwrap_or_default(),
-                v.holds.word().to_owned(),
-                v.reading.word().to_owned(),
-                number(v.judged.instead),
-                v.judged.erratum.unwrap_or_default().to_owned(),
-                v.judged.measured.clone(),
-                v.judged.why.unwrap_or_default().to_owned(),
+                v.unit.to_owned(),
+                number(v.found),
+                number(v.ci95),
+                v.runs.map(|runs| runs.to_string()).unwrap_or_default(),
+                number(v.ratio),
+                v.rule.unwrap_or_default().to_owned(),
+                v.verdict.word().to_owned(),
+                v.exceeded.to_string(),
+                v.parts.map(|[so, all]| format!("{so} of {all}")).unwrap_or_default(),
+                v.contradicted.to_string(),
+                number(v.instead),
+                v.erratum.unwrap_or_default().to_owned(),
+                number(v.ours),
+                number(v.ours_ci95),
+                number(v.ours_above),
+                number(v.ours_above_ci95),
+                v.measured.to_owned(),
+                v.why.unwrap_or_default().to_owned(),
             ]);
         }
         text
@@ -253,13 +278,13 @@ pub fn parameters(
     ours: impl Fn(&str) -> &'static str,
 ) -> Vec<ParameterRow> {
     let printed = targets.iter().filter(|t| t.kind == Kind::Param).map(|target| {
-        let value = target.value.as_ref().map(ToString::to_string).unwrap_or_default();
+        let (value, unit) = (target.value.as_ref(), target.unit.as_deref().unwrap_or_default());
         let name = target.id.split_once('.').map_or(target.id.as_str(), |(_, name)| name);
         let name = name.strip_prefix("param.").unwrap_or(name);
         let note = target.note.as_deref().unwrap_or_default();
         ParameterRow {
             name: name.to_owned(),
-            printed: format!("{value} {}", target.unit.as_deref().unwrap_or_default()).trim().to_owned(),
+            printed: value.map(|value| quantity(value, unit)).unwrap_or_default(),
             ours: ours(name).to_owned(),
             about: [target.section.as_str(), note].join("; ").trim_end_matches("; ").to_owned(),
         }
@@ -271,6 +296,35 @@ pub fn parameters(
         about: p.about.to_owned(),
     });
     printed.chain(own).collect()
+}
+
+/// A printed parameter as one writes it: 100 Mbit/s, and not 100000000.0 bit/s.
+fn quantity(value: &toml::Value, unit: &str) -> String {
+    let one = |value: &toml::Value| {
+        let number = value.as_float().or(value.as_integer().map(|n| n as f64));
+        let steps: &[(f64, &str)] = match unit {
+            "bit/s" => &[(1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s")],
+            "byte" => &[(1e6, "MB"), (1e3, "kB")],
+            _ => &[],
+        };
+        let of = |number: f64| {
+            let step = steps.iter().find(|(factor, _)| number.is_finite() && number.abs() >= *factor);
+            let (factor, unit) = step.copied().unwrap_or((1.0, unit));
+            format!("{} {unit}", crate::verdict::number(number / factor)).trim().to_owned()
+        };
+        match (number, value) {
+            (Some(number), _) if unit == "s" && 0.0 < number && number < 1.0 => {
+                format!("{} ms", crate::verdict::number(1e3 * number))
+            }
+            (Some(number), _) => of(number),
+            (None, toml::Value::String(text)) => format!("{text} {unit}").trim().to_owned(),
+            (None, other) => format!("{other} {unit}").trim().to_owned(),
+        }
+    };
+    match value {
+        toml::Value::Array(all) => all.iter().map(one).collect::<Vec<_>>().join(", "),
+        value => one(value),
+    }
 }
 
 /// What tells settings from the defaults, as `lab run` takes it: `key=value`, in the experiment's order. Several settings become

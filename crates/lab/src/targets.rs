@@ -47,6 +47,23 @@ pub enum Kind {
 }
 
 impl Target {
+    /// A claim that is in no list: a goal of our own.
+    pub fn own(id: String, section: &str, claim: &str) -> Self {
+        let (section, text) = (section.to_owned(), Some(claim.to_owned()));
+        Self {
+            id,
+            section,
+            text,
+            source: String::new(),
+            kind: Kind::Trend,
+            value: None,
+            unit: None,
+            scenario: None,
+            note: None,
+            suspect: false,
+        }
+    }
+
     /// The printed value, if it is one number.
     pub fn number(&self) -> Option<f64> {
         let value = self.value.as_ref()?;

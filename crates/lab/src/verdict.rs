@@ -1,59 +1,56 @@
-//! A paper's claim beside what we measured, and the rules by which a number is judged.
+//! A paper's claims beside what we measured, and the one set of rules by which they are judged.
+//!
+//! A paper's `claims` say what a claim rests on ([`Evidence`]); [`judge`] decides, for all claims of a paper together. A number shall be
+//! the printed one within a [`Tolerance`], neither less nor more. What is said in words comes apart into [`Part`]s; where chance
+//! is in them they are tests of paired runs, and Holm's correction keeps the probability of even one false success among all tests of
+//! the paper at 5 %. What the runs leave open is not judged.
 
 use serde::Serialize;
 
-use crate::stats::Summary;
+use crate::stats::{self, Summary};
 use crate::targets::Target;
+
+/// The level of all tests of a paper together.
+const LEVEL: f64 = 0.05;
+/// From which share of what it is compared with on a difference is worth a claim, where the paper does not say how large it is. A
+/// difference beyond doubt holds however small it is; where none is, and less than this is all that can be, the claim does not hold, and is
+/// not merely open.
+pub const MATTERS: f64 = 0.05;
 
 /// What became of a claim.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub enum Holds {
-    /// It holds.
-    #[serde(rename = "confirmed")]
+    /// The number is the printed one, everything that the claim says is so.
+    #[serde(rename = "reproduced")]
     Yes,
-    /// Ours is better than printed, by more than the tolerance.
-    #[serde(rename = "exceeded")]
-    Better,
-    /// It holds in part; what was measured says in which.
-    #[serde(rename = "in part")]
-    Partly,
-    /// It does not hold.
+    /// The number is another, but differs from that of the other scheme in the direction that the paper has it; or at least half of what a
+    /// claim says is so.
+    #[serde(rename = "in trend only")]
+    Trend,
+    /// It is otherwise.
     #[serde(rename = "not reproduced")]
     No,
-    /// It contradicts what else the paper prints.
-    #[serde(rename = "contradicted by the paper itself")]
-    Contradicted,
+    /// The runs leave it open, or nothing measures it.
+    #[serde(rename = "cannot be judged")]
+    Open,
 }
 
 impl Holds {
     /// All, in the order of reports.
-    pub const ALL: [Self; 5] = [Self::Yes, Self::Better, Self::Partly, Self::No, Self::Contradicted];
-
-    /// The worse of two, of which neither is [`Holds::Contradicted`].
-    #[must_use]
-    pub fn and(self, other: Self) -> Self {
-        let rank = |holds| match holds {
-            Self::Better => 3,
-            Self::Yes => 2,
-            Self::Partly => 1,
-            Self::No | Self::Contradicted => 0,
-        };
-        if rank(self) <= rank(other) { self } else { other }
-    }
+    pub const ALL: [Self; 4] = [Self::Yes, Self::Trend, Self::No, Self::Open];
 
     /// In words.
     pub const fn word(self) -> &'static str {
         match self {
-            Self::Yes => "confirmed",
-            Self::Better => "exceeded",
-            Self::Partly => "in part",
+            Self::Yes => "reproduced",
+            Self::Trend => "in trend only",
             Self::No => "not reproduced",
-            Self::Contradicted => "contradicted by the paper itself",
+            Self::Open => "cannot be judged",
         }
     }
 }
 
-/// A number of ours, in the unit of the printed one.
+/// A number that was measured or computed, in the unit of the printed one.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Figure {
     /// The mean.
@@ -120,129 +117,244 @@ fn unsigned_zero(value: f64, digits: usize) -> String {
     }
 }
 
-/// How a number is judged by the printed one. Tolerances are in its unit.
+/// How far from a printed number ours may be, by what it is. The same for all papers.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub enum Rule {
-    /// Neither more nor less is better, as with the numbers of somebody else's protocol.
-    Near(f64),
-    /// Less is better.
-    Less(f64),
-    /// More is better.
-    More(f64),
-    /// By how much one scheme is better than another: more is better, and any gain beyond doubt is one in part.
-    Gain,
-    /// The printed number is the most that the paper grants; the tolerance is how far beyond it is in part.
-    AtMost(f64),
-    /// The least that the paper grants.
-    AtLeast(f64),
+pub enum Tolerance {
+    /// A tenth of it; a mean, a maximum, a bound.
+    Mean,
+    /// A quarter of it: a standard deviation, and the difference or the quotient of two numbers, each of which may be off.
+    Difference,
+    /// A point: a share in per cent of which little is missing.
+    Points,
+    /// Nothing but rounding: what a formula says.
+    Formula,
+    /// What else, in the number's unit.
+    Own(f64),
 }
 
-impl Rule {
-    /// What becomes of a printed number. Up to the tolerance it is confirmed, up to twice that in part; in part becomes
-    /// confirmed if our interval holds the printed number.
-    pub fn judge(self, printed: f64, ours: &Figure) -> Holds {
-        let off = ours.mean - printed;
-        let sure = ours.ci95.unwrap_or(0.0);
+impl Tolerance {
+    fn of(self, printed: f64) -> f64 {
         match self {
-            Self::Near(tolerance) => near(off.abs(), tolerance, sure),
-            Self::Less(tolerance) => one_sided(off, tolerance, sure),
-            Self::More(tolerance) => one_sided(-off, tolerance, sure),
-            Self::Gain if off - sure > 0.0 => Holds::Better,
-            Self::Gain if off + sure >= 0.0 => Holds::Yes,
-            // A single run has no interval, and leaves one no doubt.
-            Self::Gain if ours.mean - sure > 0.0 => Holds::Partly,
-            Self::Gain => Holds::No,
-            Self::AtMost(tolerance) => bound(off, tolerance),
-            Self::AtLeast(tolerance) => bound(-off, tolerance),
-        }
-    }
-
-    /// In words, for a printed number.
-    pub fn text(self, printed: f64) -> String {
-        let of = |tolerance: f64| match printed {
-            0.0 => number(tolerance),
-            _ => format!("{} %", number(100.0 * tolerance / printed.abs())),
-        };
-        match self {
-            Self::Near(tolerance) if tolerance < 1e-6 => "equal".to_owned(),
-            Self::Near(tolerance) => format!("within {}", of(tolerance)),
-            Self::Less(tolerance) => format!("at most {} more", of(tolerance)),
-            Self::More(tolerance) => format!("at most {} less", of(tolerance)),
-            Self::Gain => "gain".to_owned(),
-            Self::AtMost(_) => "upper bound".to_owned(),
-            Self::AtLeast(_) => "lower bound".to_owned(),
+            Self::Mean => (0.1 * printed.abs()).max(half_a_digit(printed)),
+            Self::Difference => (0.25 * printed.abs()).max(half_a_digit(printed)),
+            Self::Points => 1.0,
+            Self::Formula => 1e-9 * printed.abs().max(1.0),
+            Self::Own(tolerance) => tolerance,
         }
     }
 }
 
-fn near(far: f64, tolerance: f64, sure: f64) -> Holds {
-    match far {
-        far if far <= tolerance => Holds::Yes,
-        far if far <= 2.0 * tolerance && far <= sure => Holds::Yes,
-        far if far <= 2.0 * tolerance => Holds::Partly,
-        _ => Holds::No,
+/// Half a unit of the last digit that is printed.
+fn half_a_digit(printed: f64) -> f64 {
+    let decimals = printed.to_string().split_once('.').map_or(0, |(_, decimals)| decimals.len());
+    0.5 * 10f64.powi(-(decimals as i32))
+}
+
+/// Something that shall be so.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Part {
+    /// What, with the numbers.
+    what: String,
+    test: Test,
+}
+
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Test {
+    /// That a difference of paired runs is above nothing. From `matters` on it would be what the paper says.
+    Effect { found: Option<Summary>, matters: f64 },
+    /// That a number is none but for so much, on either side.
+    Within { found: Option<Summary>, limit: f64 },
+    /// No chance is in it.
+    Fact(bool),
+}
+
+/// What became of a part.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Outcome {
+    Holds,
+    Fails,
+    Open,
+}
+
+impl Part {
+    /// That what was found, run by run, is above nothing; `matters` is the least that would be worth a claim. None was found where
+    /// no run has come to an end.
+    pub fn effect(what: impl Into<String>, found: Option<Summary>, matters: f64) -> Self {
+        Self { what: what.into(), test: Test::Effect { found, matters } }
+    }
+
+    /// That what was found, run by run, is 0 but for `limit` at most, on either side.
+    pub fn within(what: impl Into<String>, found: Option<Summary>, limit: f64) -> Self {
+        Self { what: what.into(), test: Test::Within { found, limit } }
+    }
+
+    /// That something without chance is so.
+    pub fn fact(what: impl Into<String>, is_so: bool) -> Self {
+        Self { what: what.into(), test: Test::Fact(is_so) }
+    }
+
+    /// The same, said in other words.
+    #[must_use]
+    pub fn saying(self, what: impl FnOnce(&str) -> String) -> Self {
+        Self { what: what(&self.what), ..self }
+    }
+
+    fn probability(&self) -> Option<f64> {
+        match self.test {
+            Test::Effect { found, .. } => found?.p_above(0.0),
+            Test::Within { .. } | Test::Fact(_) => None,
+        }
+    }
+
+    /// `corrected` is by Holm, 1 where there is none.
+    fn outcome(&self, corrected: f64) -> Outcome {
+        match self.test {
+            Test::Fact(true) => Outcome::Holds,
+            Test::Fact(false) => Outcome::Fails,
+            Test::Within { found: Some(Summary { mean, ci95: Some(half), .. }), limit } => match mean.abs() {
+                off if off + half <= limit => Outcome::Holds,
+                off if off - half > limit => Outcome::Fails,
+                _ => Outcome::Open,
+            },
+            Test::Effect { found: None, .. } | Test::Within { .. } => Outcome::Open,
+            Test::Effect { found: Some(found), matters } => match found.interval() {
+                None => Outcome::Open,
+                Some(_) if corrected <= LEVEL => Outcome::Holds,
+                // Equal runs have no more to say, however little would matter.
+                Some((_, high)) if high < matters || high <= 0.0 => Outcome::Fails,
+                Some(_) => Outcome::Open,
+            },
+        }
     }
 }
 
-/// `worse` is by how much ours is on the worse side.
-fn one_sided(worse: f64, tolerance: f64, sure: f64) -> Holds {
-    match worse {
-        worse if worse < -tolerance && worse < -sure => Holds::Better,
-        worse if worse <= 0.0 => Holds::Yes,
-        worse => near(worse, tolerance, sure),
-    }
+/// How many parts are so, each tested alone: what is said beside a verdict.
+pub fn so(parts: &[Part]) -> String {
+    let alone = |part: &&Part| part.outcome(part.probability().unwrap_or(1.0)) == Outcome::Holds;
+    format!("{} of {} (each tested alone)", parts.iter().filter(alone).count(), parts.len())
 }
 
-fn bound(beyond: f64, tolerance: f64) -> Holds {
-    match beyond {
-        beyond if beyond <= 0.0 => Holds::Yes,
-        beyond if beyond <= tolerance => Holds::Partly,
-        _ => Holds::No,
-    }
+/// What a claim rests on.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Evidence {
+    /// A number that shall be the printed one.
+    Number {
+        /// That of the paper's protocol.
+        found: Figure,
+        /// How far off it may be.
+        tolerance: Tolerance,
+        /// What shall be so at least: that it is better than another scheme's.
+        trend: Option<Part>,
+    },
+    /// A number that shall not be above the printed one.
+    AtMost(Figure),
+    /// A number that shall not be below it.
+    AtLeast(Figure),
+    /// All of which shall be so.
+    Parts(Vec<Part>),
+    /// Nothing measures it.
+    Nothing,
 }
 
-/// What a judge says of a claim.
+/// Our protocol in the same network.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Beside {
+    /// Its number.
+    pub figure: Figure,
+    /// By how much that is above that of the paper's protocol, run by run, in per cent of it, or in points.
+    pub change: Option<Figure>,
+}
+
+/// What is known of a claim before it is judged.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Judged {
-    /// Whether it holds, by the reading that we take.
-    pub holds: Holds,
-    /// What was measured, or what is to be said of it.
+    /// What it rests on.
+    pub evidence: Evidence,
+    /// What is to be said of it.
     pub measured: String,
-    /// Our number.
-    pub ours: Option<Figure>,
-    /// By which rule a number was judged.
-    pub rule: Option<String>,
+    /// Our protocol. It never changes a verdict.
+    pub ours: Option<Beside>,
     /// The number that stands in for the printed one, where that contradicts others.
     pub instead: Option<f64>,
     /// The erratum that says why the paper contradicts itself here.
     pub erratum: Option<&'static str>,
-    /// Why it does not hold.
+    /// Why it is not reproduced, if it is not.
     pub why: Option<&'static str>,
+    /// The row of the scheme that this one's gain is over: only where that is reproduced can more than the printed gain be a success.
+    pub over: Option<String>,
 }
 
 impl Judged {
-    /// A claim in words, or what cannot be measured.
-    pub fn said(holds: Holds, measured: impl Into<String>) -> Self {
-        let measured = measured.into();
-        Self { holds, measured, ours: None, rule: None, instead: None, erratum: None, why: None }
+    /// A claim in words.
+    pub fn parts(parts: Vec<Part>) -> Self {
+        let none = parts.is_empty();
+        Self::of(if none { Evidence::Nothing } else { Evidence::Parts(parts) })
     }
 
-    /// A number by a rule.
-    pub fn number(printed: f64, ours: impl Into<Figure>, rule: Rule) -> Self {
-        let ours = ours.into();
-        let said = Self::said(rule.judge(printed, &ours), String::new());
-        Self { ours: Some(ours), rule: Some(rule.text(printed)), ..said }
+    /// A number of the paper's protocol that shall be the printed one; `None` where no run has come to an end.
+    pub fn number(found: Option<impl Into<Figure>>, tolerance: Tolerance) -> Self {
+        Self::of(found.map_or(Evidence::Nothing, |found| Evidence::Number {
+            found: found.into(),
+            tolerance,
+            trend: None,
+        }))
+    }
+
+    /// By how much one scheme is better than another, in the printed number's unit: at least more than nothing.
+    pub fn gain(found: Option<Summary>, over: impl Into<String>) -> Self {
+        let trend = Some(Part::effect("the gain is above 0", found, 0.0));
+        match Self::number(found, Tolerance::Difference) {
+            Self { evidence: Evidence::Number { found, tolerance, .. }, .. } => {
+                let evidence = Evidence::Number { found, tolerance, trend };
+                Self { over: Some(over.into()), ..Self::of(evidence) }
+            }
+            none => none,
+        }
+    }
+
+    /// A number that shall not be above the printed one.
+    pub fn at_most(found: Option<impl Into<Figure>>) -> Self {
+        Self::of(found.map_or(Evidence::Nothing, |found| Evidence::AtMost(found.into())))
+    }
+
+    /// A number that shall not be below the printed one.
+    pub fn at_least(found: Option<impl Into<Figure>>) -> Self {
+        Self::of(found.map_or(Evidence::Nothing, |found| Evidence::AtLeast(found.into())))
     }
 
     /// Nothing measures it.
     pub fn unknown(name: &str) -> Self {
-        Self::said(Holds::No, format!("nothing measures `{name}`"))
+        Self::of(Evidence::Nothing).noting(format!("nothing measures `{name}`"))
+    }
+
+    fn of(evidence: Evidence) -> Self {
+        let measured = match evidence {
+            Evidence::Nothing => "no run has come to an end".to_owned(),
+            _ => String::new(),
+        };
+        Self { evidence, measured, ours: None, instead: None, erratum: None, why: None, over: None }
+    }
+
+    /// A number that is in trend at least where that part is so.
+    #[must_use]
+    pub fn or_at_least(mut self, part: Part) -> Self {
+        if let Evidence::Number { trend, .. } = &mut self.evidence {
+            *trend = Some(part);
+        }
+        self
     }
 
     /// With words beside the number.
     #[must_use]
     pub fn noting(self, measured: impl Into<String>) -> Self {
         Self { measured: measured.into(), ..self }
+    }
+
+    /// With our protocol beside the paper's: its number, and by how much that is above, run by run.
+    #[must_use]
+    pub fn beside(self, figure: Option<impl Into<Figure>>, change: Option<impl Into<Figure>>) -> Self {
+        let change = change.map(Into::into);
+        Self { ours: figure.map(|figure| Beside { figure: figure.into(), change }), ..self }
     }
 
     /// The paper contradicts itself here.
@@ -257,24 +369,71 @@ impl Judged {
         Self { instead: Some(number), erratum: Some(erratum), ..self }
     }
 
-    /// As [`Judged::instead`], by another rule.
-    #[must_use]
-    pub fn judged_by(self, number: f64, rule: Rule, erratum: &'static str) -> Self {
-        let holds = self.ours.map_or(self.holds, |ours| rule.judge(number, &ours));
-        Self { holds, rule: Some(rule.text(number)), ..self }.instead(number, erratum)
-    }
-
-    /// With the reason, if it does not hold.
+    /// With the reason, which is told if it is not reproduced.
     #[must_use]
     pub fn because(self, why: &'static str) -> Self {
-        let why = matches!(self.holds, Holds::No).then_some(why);
-        Self { why, ..self }
+        Self { why: Some(why), ..self }
+    }
+
+    /// The number of the paper's protocol.
+    pub fn found(&self) -> Option<Figure> {
+        match &self.evidence {
+            Evidence::Number { found, .. } | Evidence::AtMost(found) | Evidence::AtLeast(found) => {
+                Some(*found)
+            }
+            Evidence::Parts(_) | Evidence::Nothing => None,
+        }
+    }
+
+    /// By which rule it is judged, in words; `by` is the number that it is judged by.
+    fn rule(&self, by: f64) -> Option<String> {
+        let share = |tolerance: f64| match by {
+            0.0 => number(tolerance),
+            by => format!("{} %", number(100.0 * tolerance / by.abs())),
+        };
+        match &self.evidence {
+            Evidence::Number { tolerance: Tolerance::Formula, .. } => Some("equal".to_owned()),
+            Evidence::Number { tolerance: Tolerance::Points, .. } => Some("within a point".to_owned()),
+            Evidence::Number { tolerance: Tolerance::Own(own), .. } => {
+                Some(format!("within {}", number(*own)))
+            }
+            Evidence::Number { tolerance, .. } => Some(format!("within {}", share(tolerance.of(by)))),
+            Evidence::AtMost(_) => Some("upper bound".to_owned()),
+            Evidence::AtLeast(_) => Some("lower bound".to_owned()),
+            Evidence::Parts(_) | Evidence::Nothing => None,
+        }
+    }
+
+    fn effects(&self) -> Vec<&Part> {
+        match &self.evidence {
+            Evidence::Number { trend, .. } => trend.iter().collect(),
+            Evidence::Parts(parts) => parts.iter().collect(),
+            Evidence::AtMost(_) | Evidence::AtLeast(_) | Evidence::Nothing => Vec::new(),
+        }
     }
 }
 
-impl From<(Holds, String)> for Judged {
-    fn from((holds, measured): (Holds, String)) -> Self {
-        Self::said(holds, measured)
+/// A number against the printed one.
+fn near(printed: f64, found: &Figure, tolerance: f64) -> Holds {
+    let (off, half) = ((found.mean - printed).abs(), found.ci95.unwrap_or(0.0));
+    // One run of several has no interval, and may be far from the next.
+    let is_one_run = found.runs == 1 && found.ci95.is_none();
+    match off {
+        off if !off.is_finite() || is_one_run => Holds::Open,
+        off if off <= tolerance && half <= tolerance.max(1e-12) => Holds::Yes,
+        off if off - half > tolerance => Holds::No,
+        _ => Holds::Open,
+    }
+}
+
+/// A number that shall not be above 0, in which `found` is by how much it is.
+fn bound(found: f64, figure: &Figure) -> Holds {
+    let half = figure.ci95.unwrap_or(0.0);
+    match found {
+        found if !found.is_finite() || (figure.runs == 1 && figure.ci95.is_none()) => Holds::Open,
+        found if found + half <= 0.0 => Holds::Yes,
+        found if found - half > 0.0 => Holds::No,
+        _ => Holds::Open,
     }
 }
 
@@ -291,58 +450,133 @@ pub struct Verdict {
     pub printed: Option<f64>,
     /// Its unit; empty for a pure number.
     pub unit: String,
-    /// By the reading that we take.
-    pub reading: Holds,
-    /// What the judge says.
+    /// What it rests on.
     pub judged: Judged,
-    /// What became of it.
+    /// By which rule a number is judged.
+    pub rule: Option<String>,
+    /// How many parts of a claim in words are so, of how many.
+    pub parts: Option<[usize; 2]>,
+    /// What became of it: where the paper contradicts itself, by the reading that we take.
     pub holds: Holds,
+    /// It contradicts what else the paper prints.
+    pub contradicted: bool,
+    /// The gain is more than printed, beyond doubt, over a scheme whose own number is reproduced.
+    pub exceeded: bool,
+}
+
+/// Judges all claims of a paper.
+pub fn judge(claims: Vec<(Target, Judged)>) -> Vec<Verdict> {
+    let effects: Vec<&Part> = claims.iter().flat_map(|(_, judged)| judged.effects()).collect();
+    let tests: Vec<usize> = (0..effects.len()).filter(|i| effects[*i].probability().is_some()).collect();
+    let probabilities: Vec<f64> = tests.iter().filter_map(|i| effects[*i].probability()).collect();
+    let mut corrected = vec![1.0; effects.len()];
+    for (test, value) in tests.into_iter().zip(stats::holm(&probabilities)) {
+        corrected[test] = value;
+    }
+    let mut outcomes = effects.iter().zip(&corrected).map(|(part, value)| part.outcome(*value));
+    let outcomes: Vec<Vec<Outcome>> =
+        claims.iter().map(|(_, judged)| outcomes.by_ref().take(judged.effects().len()).collect()).collect();
+    let mut verdicts: Vec<Verdict> = claims
+        .into_iter()
+        .zip(outcomes)
+        .map(|((target, judged), outcomes)| Verdict::new(target, judged, &outcomes))
+        .collect();
+    let reproduced: Vec<String> =
+        verdicts.iter().filter(|v| v.holds == Holds::Yes).map(|v| v.id.clone()).collect();
+    for verdict in &mut verdicts {
+        let over = verdict.judged.over.clone();
+        verdict.exceed(over.is_some_and(|over| reproduced.contains(&over)));
+    }
+    verdicts
 }
 
 impl Verdict {
-    /// What became of an entry of the list of targets.
-    pub fn of(target: Target, judged: impl Into<Judged>) -> Self {
-        let judged = judged.into();
-        let contradicted = target.suspect || judged.erratum.is_some();
+    fn new(target: Target, mut judged: Judged, outcomes: &[Outcome]) -> Self {
         let printed = target.number();
+        let by = judged.instead.or(printed);
+        let (holds, parts) = match (&judged.evidence, by) {
+            (Evidence::Number { found, tolerance, .. }, Some(by)) => {
+                (in_trend(near(by, found, tolerance.of(by)), outcomes.first()), None)
+            }
+            (Evidence::AtMost(found), Some(by)) => (bound(found.mean - by, found), None),
+            (Evidence::AtLeast(found), Some(by)) => (bound(by - found.mean, found), None),
+            (Evidence::Parts(_), _) => {
+                let count = |of| outcomes.iter().filter(|outcome| **outcome == of).count();
+                let (so, open, all) = (count(Outcome::Holds), count(Outcome::Open), outcomes.len());
+                let holds = match 2 * so {
+                    twice if twice == 2 * all => Holds::Yes,
+                    twice if twice >= all => Holds::Trend,
+                    // What is open may still make it half.
+                    twice if twice + 2 * open >= all => Holds::Open,
+                    _ => Holds::No,
+                };
+                (holds, Some([so, all]))
+            }
+            (_, None) | (Evidence::Nothing, _) => (Holds::Open, None),
+        };
+        if let Evidence::Parts(parts) = &judged.evidence {
+            judged.measured = told(parts, outcomes, &judged.measured);
+        }
+        if holds == Holds::Yes {
+            judged.why = None;
+        }
         let claim = target.text.clone().unwrap_or_else(|| target.circumstances());
         Self {
+            rule: by.and_then(|by| judged.rule(by)),
+            contradicted: target.suspect || judged.erratum.is_some(),
             id: target.id,
             section: target.section,
             claim,
             printed,
             unit: target.unit.unwrap_or_default(),
-            reading: judged.holds,
-            holds: if contradicted { Holds::Contradicted } else { judged.holds },
             judged,
+            parts,
+            holds,
+            exceeded: false,
         }
     }
 
-    /// A claim that is in no list: what an issue asks for.
-    pub fn asked(id: String, section: &str, claim: &str, judged: impl Into<Judged>) -> Self {
-        let judged = judged.into();
-        Self {
-            id,
-            section: section.to_owned(),
-            claim: claim.to_owned(),
-            printed: None,
-            unit: String::new(),
-            reading: judged.holds,
-            holds: judged.holds,
-            judged,
+    /// A gain that is not the printed one: more is a success only where its baseline is what the paper's is.
+    fn exceed(&mut self, is_over_reproduced: bool) {
+        let (Evidence::Number { found, tolerance, .. }, Some(by)) = (&self.judged.evidence, self.by()) else {
+            return;
+        };
+        if self.judged.over.is_none() || self.holds == Holds::Yes {
+            return;
         }
+        let sure = found.mean - found.ci95.unwrap_or(f64::INFINITY) > by + tolerance.of(by);
+        self.exceeded = sure && is_over_reproduced;
+        if self.exceeded {
+            self.holds = Holds::Yes;
+            self.judged.why = None;
+        } else if sure {
+            self.judged.why = Some(
+                "the gain is more than printed, but the number of the scheme that it is over is not reproduced",
+            );
+        } else if self.holds == Holds::Trend {
+            self.judged.why = Some("the gain is less than printed");
+        }
+    }
+
+    /// The number that it is judged by.
+    pub fn by(&self) -> Option<f64> {
+        self.judged.instead.or(self.printed)
     }
 
     /// The verdict in words.
-    pub fn word(&self) -> &'static str {
-        self.holds.word()
+    pub fn text(&self) -> String {
+        match self.parts {
+            _ if self.exceeded => "reproduced, exceeded".to_owned(),
+            Some([so, all]) if 0 < so && so < all => format!("{}: {so} of {all}", self.holds.word()),
+            _ => self.holds.word().to_owned(),
+        }
     }
 
-    /// By how much ours is off what is printed: in per cent of it, or in points where it is per cent itself; the difference
-    /// where nothing is printed but 0.
+    /// By how much what was found is off the number that it is judged by: in per cent of it, or in points where it is per cent itself; the
+    /// difference where that is 0.
     pub fn off(&self) -> Option<String> {
-        let (printed, ours) = (self.printed?, self.judged.ours?.mean);
-        let off = ours - printed;
+        let (printed, found) = (self.by()?, self.judged.found()?.mean);
+        let off = found - printed;
         let (value, unit) = match self.unit.as_str() {
             "%" | "percentage points" => (off, "points"),
             _ if printed == 0.0 => (off, self.unit.as_str()),
@@ -352,60 +586,99 @@ impl Verdict {
         Some(format!("{value:+.1} {unit}").trim_end().to_owned())
     }
 
-    /// Ours as a multiple of the printed number, unless that is 0.
+    /// What was found as a multiple of the number that it is judged by, unless that is 0.
     pub fn ratio(&self) -> Option<f64> {
-        let (printed, ours) = (self.printed?, self.judged.ours?.mean);
-        (printed != 0.0).then_some(ours / printed)
+        let (printed, found) = (self.by()?, self.judged.found()?.mean);
+        (printed != 0.0).then_some(found / printed)
     }
 
     /// The verdict as a program reads it.
     pub fn record(&self) -> Record<'_> {
-        let ours = self.judged.ours;
+        let (found, ours) = (self.judged.found(), self.judged.ours);
+        let change = ours.and_then(|ours| ours.change);
         Record {
             id: &self.id,
             section: &self.section,
             claim: &self.claim,
             printed: self.printed,
             unit: &self.unit,
-            ours: ours.map(|o| o.mean),
-            ci95: ours.and_then(|o| o.ci95),
-            runs: ours.map(|o| o.runs),
+            found: found.map(|f| f.mean),
+            ci95: found.and_then(|f| f.ci95),
+            runs: found.map(|f| f.runs),
             ratio: self.ratio(),
-            rule: self.judged.rule.as_deref(),
+            rule: self.rule.as_deref(),
             verdict: self.holds,
-            reading: self.reading,
+            exceeded: self.exceeded,
+            parts: self.parts,
+            contradicted: self.contradicted,
             instead: self.judged.instead,
             erratum: self.judged.erratum,
+            ours: ours.map(|o| o.figure.mean),
+            ours_ci95: ours.and_then(|o| o.figure.ci95),
+            ours_above: change.map(|c| c.mean),
+            ours_above_ci95: change.and_then(|c| c.ci95),
             measured: &self.judged.measured,
             why: self.judged.why,
         }
     }
 }
 
+/// A number that is off, but on the side that the paper says.
+fn in_trend(holds: Holds, trend: Option<&Outcome>) -> Holds {
+    match (holds, trend) {
+        (Holds::No, Some(Outcome::Holds)) => Holds::Trend,
+        (holds, _) => holds,
+    }
+}
+
+/// Between the parts of a claim.
+pub const PARTS: &str = " | ";
+
+/// The parts of a claim, each with what became of it.
+fn told(parts: &[Part], outcomes: &[Outcome], more: &str) -> String {
+    let sign = |outcome: &Outcome| match outcome {
+        Outcome::Holds => "✓",
+        Outcome::Fails => "✗",
+        Outcome::Open => "?",
+    };
+    let told = parts.iter().zip(outcomes).map(|(part, outcome)| format!("{} {}", sign(outcome), part.what));
+    told.chain((!more.is_empty()).then(|| more.to_owned())).collect::<Vec<_>>().join(PARTS)
+}
+
 /// A verdict as a program reads it.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Record<'a> {
-    id: &'a str,
-    section: &'a str,
-    claim: &'a str,
-    printed: Option<f64>,
-    unit: &'a str,
-    ours: Option<f64>,
-    ci95: Option<f64>,
-    runs: Option<usize>,
-    ratio: Option<f64>,
-    rule: Option<&'a str>,
-    verdict: Holds,
-    /// By the reading that we take, which differs where the paper contradicts itself.
-    reading: Holds,
-    instead: Option<f64>,
-    erratum: Option<&'static str>,
-    measured: &'a str,
-    why: Option<&'static str>,
+    pub(crate) id: &'a str,
+    pub(crate) section: &'a str,
+    pub(crate) claim: &'a str,
+    pub(crate) printed: Option<f64>,
+    pub(crate) unit: &'a str,
+    /// With the paper's protocol.
+    pub(crate) found: Option<f64>,
+    pub(crate) ci95: Option<f64>,
+    pub(crate) runs: Option<usize>,
+    pub(crate) ratio: Option<f64>,
+    pub(crate) rule: Option<&'a str>,
+    /// By the reading that we take, where the paper contradicts itself.
+    pub(crate) verdict: Holds,
+    pub(crate) exceeded: bool,
+    /// Of a claim in words: how many parts are so, of how many.
+    pub(crate) parts: Option<[usize; 2]>,
+    pub(crate) contradicted: bool,
+    pub(crate) instead: Option<f64>,
+    pub(crate) erratum: Option<&'static str>,
+    /// With our protocol in the same network.
+    pub(crate) ours: Option<f64>,
+    pub(crate) ours_ci95: Option<f64>,
+    /// By how much that is above, in per cent or points.
+    pub(crate) ours_above: Option<f64>,
+    pub(crate) ours_above_ci95: Option<f64>,
+    pub(crate) measured: &'a str,
+    pub(crate) why: Option<&'static str>,
 }
 
 /// How many verdicts there are of each kind, in the order of [`Holds::ALL`].
-pub fn tally(verdicts: &[Verdict]) -> [usize; 5] {
+pub fn tally(verdicts: &[Verdict]) -> [usize; 4] {
     Holds::ALL.map(|holds| verdicts.iter().filter(|v| v.holds == holds).count())
 }
 

@@ -90,6 +90,27 @@ impl Summary {
         self.ci95.map(|half| (self.mean - half, self.mean + half))
     }
 
+    /// How probable it is that a mean as high as this, or higher, comes of runs whose true mean is `value` or less: one-sided, by
+    /// Student's t. `None` after a single run.
+    pub fn p_above(&self, value: f64) -> Option<f64> {
+        let quantile = student_975(self.runs.checked_sub(1)?)?;
+        let error = self.ci95? / quantile;
+        let over = self.mean - value;
+        if error == 0.0 {
+            // Equal runs leave no doubt, and no difference where rounding makes one.
+            let rounding = 1e-12 * self.mean.abs().max(value.abs()).max(1.0);
+            return Some(if over > rounding { 0.0 } else { 1.0 });
+        }
+        let law = StudentsT::new(0.0, 1.0, (self.runs - 1) as f64).ok()?;
+        Some(law.sf(over / error))
+    }
+
+    /// Of the values with the other sign.
+    #[must_use]
+    pub fn negated(self) -> Self {
+        Self { mean: -self.mean, min: -self.max, max: -self.min, ..self }
+    }
+
     /// Whether the interval leaves zero out: for the [`paired`] difference of two schemes, whether they
     /// differ at the 5 % level.
     pub fn excludes_zero(&self) -> bool {
@@ -159,6 +180,21 @@ pub fn deviation(values: &[f64]) -> Option<Summary> {
         (kept().map(|v| (v - mean).powi(2)).sum::<f64>() / (n - 1.0)).sqrt()
     };
     if values.len() < 2 { None } else { jackknife(values.len(), of).ok() }
+}
+
+/// Holm's correction (Holm 1979, "A simple sequentially rejective multiple test procedure"): for each probability of several tests
+/// what it counts for, so that with those at most `level` the probability of even one that is wrong is at most `level`.
+pub fn holm(probabilities: &[f64]) -> Vec<f64> {
+    let mut order: Vec<usize> = (0..probabilities.len()).collect();
+    order.sort_by(|a, b| probabilities[*a].total_cmp(&probabilities[*b]));
+    let mut corrected = vec![1.0; probabilities.len()];
+    let mut least = 0.0f64;
+    for (rank, test) in order.into_iter().enumerate() {
+        let left = (probabilities.len() - rank) as f64;
+        least = least.max((left * probabilities[test]).min(1.0));
+        corrected[test] = least;
+    }
+    corrected
 }
 
 /// The least value that at least the given share (over 0, up to 1) does not exceed; `None` of nothing.
@@ -277,6 +313,26 @@ mod tests {
         near(first.ci95.expect("ten runs"), 1.279_782_7, 1e-5);
         assert!(!first.excludes_zero());
         assert_eq!((first.min, first.max, first.runs), (-1.6, 3.7, 10));
+    }
+
+    #[test]
+    fn the_sleep_data_s_probability_is_the_published_one() {
+        let difference = paired(&SLEEP[1], &SLEEP[0]).expect("ten pairs");
+        // Student 1908 by R's t.test(paired = TRUE): two-sided 0.002833.
+        near(difference.p_above(0.0).expect("ten runs"), 0.002_833 / 2.0, 1e-6);
+        near(difference.negated().p_above(0.0).expect("ten runs"), 1.0 - 0.002_833 / 2.0, 1e-6);
+        assert_eq!(Summary::of(&[1.0]).expect("a run").p_above(0.0), None);
+        let equal = Summary::of(&[1.0; 3]).expect("runs");
+        assert_eq!([0.5, 1.0, 2.0].map(|value| equal.p_above(value)), [Some(0.0), Some(1.0), Some(1.0)]);
+    }
+
+    #[test]
+    fn holm_s_correction_is_the_worked_one() {
+        let corrected = holm(&[0.01, 0.04, 0.03, 0.005]);
+        for (found, wanted) in corrected.iter().zip([0.03, 0.06, 0.06, 0.02]) {
+            near(*found, wanted, 1e-12);
+        }
+        assert_eq!((holm(&[]), holm(&[0.7, 0.9])), (vec![], vec![1.0, 1.0]));
     }
 
     #[test]

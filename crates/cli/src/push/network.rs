@@ -82,8 +82,9 @@ impl Found {
             Source::new(network.name.clone(), network.text.clone()).with_lengths(move |_| Some(length));
         let said = source.scenario()?;
         let Some(transfer) = said.transfers.iter().position(is_striped) else {
-            return Err(Error::input(format!("{}: no transfer of kind \"set\"", network.name))
-                .with_hint("add a `[[transfer]]` with kind = \"set\", from and to: it says who sends to whom"));
+            return Err(Error::input(format!("{}: no transfer of kind \"set\"", network.name)).with_hint(
+                "add a `[[transfer]]` with kind = \"set\", from and to: it says who sends to whom",
+            ));
         };
         let section = said.transfers[transfer].section;
         let mut source = source

@@ -68,10 +68,7 @@ pub fn reproduce(options: Options, work: &Work<'_>) -> Result<Reproduction, Repr
 }
 
 const NOTES: [&str; 3] = [
-    "The paper's nodes follow its section IV (`mode=dtc-paper`); our nodes are our own algorithm (`mode=dtc`). Numbers of plain \
-     TCP are judged on either side: 5 % for data transmissions, 12 % for end-to-end retransmissions. With the paper's nodes \
-     less is better: up to 5 % more data transmissions over 6 hops, 10 % over 11, 10 % more end-to-end retransmissions. \
-     Acknowledgements are judged on either side, by 10 %.",
+    "The paper's nodes follow its section IV (`mode=dtc-paper`); ours are our own algorithm (`mode=dtc`).",
     "End-to-end retransmissions are time-outs and fast retransmits of the sender (D6), counted, like all transmissions, until the \
      acknowledgement of the last segment arrives, without the handshake (D8).",
     "Figures 6 to 9 are of the first run of the seed, the paper's \"typical run\"; the paper prints them without numbers.",

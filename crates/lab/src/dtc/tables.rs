@@ -117,6 +117,12 @@ impl Tables {
         stats::ratio(&of(modes.0), &of(modes.1)).ok()
     }
 
+    /// What `of` makes of each run of a cell, by the run's number; `None` where it makes nothing of any.
+    pub fn by_run(&self, of: impl Fn(usize) -> Option<f64>) -> Option<Summary> {
+        let runs = self.full.first().map_or(0, |cell| cell.3.runs);
+        Summary::of(&(0..runs).filter_map(of).collect::<Vec<_>>()).ok()
+    }
+
     /// Table III: the throughput with caching nodes as a multiple of plain TCP's, with 10 % loss.
     pub fn throughput(&self, mode: Mode, hops: usize) -> Option<Summary> {
         self.ratio("completion_s", (Mode::Tcp, mode), hops, 0.1)
@@ -131,28 +137,41 @@ impl Tables {
 
     /// The factor by which the paper's nodes spare the sender retransmissions, averaged over all cells with losses.
     pub fn factors(&self) -> Option<Summary> {
-        let cells: Vec<[Vec<f64>; 2]> = HOPS
+        let cells: Vec<(usize, f64)> =
+            HOPS.iter().flat_map(|&hops| LOSSES[1..].iter().map(move |&(loss, _)| (hops, loss))).collect();
+        self.of_factors(&cells, |factors| factors.iter().sum::<f64>() / factors.len() as f64)
+    }
+
+    /// What `of` makes of the factors of some cells, by the jackknife.
+    pub fn of_factors(&self, cells: &[(usize, f64)], of: impl Fn(&[f64]) -> f64) -> Option<Summary> {
+        let values: Vec<[Vec<f64>; 2]> = cells
             .iter()
-            .flat_map(|&hops| LOSSES[1..].iter().map(move |&(loss, _)| (hops, loss)))
-            .map(|(hops, loss)| {
+            .map(|&(hops, loss)| {
                 [Mode::Tcp, Mode::Paper]
                     .map(|mode| values(self.cell(mode, hops, loss), "end_to_end_retransmissions"))
             })
             .collect();
-        let runs = cells.first().map_or(0, |[plain, _]| plain.len());
-        let mean = |without: Option<usize>| {
-            let sum = |list: &[f64]| -> f64 {
-                list.iter().enumerate().filter(|(i, _)| Some(*i) != without).map(|(_, v)| v).sum()
-            };
-            cells.iter().map(|[plain, paper]| sum(plain) / sum(paper)).sum::<f64>() / cells.len() as f64
+        let runs = values.first().map_or(0, |[plain, _]| plain.len());
+        let sum = |list: &[f64], without: Option<usize>| -> f64 {
+            list.iter().enumerate().filter(|(i, _)| Some(*i) != without).map(|(_, v)| v).sum()
         };
-        stats::jackknife(runs, mean).ok()
+        let all = |without| {
+            let factors: Vec<f64> =
+                values.iter().map(|[plain, paper]| sum(plain, without) / sum(paper, without)).collect();
+            of(&factors)
+        };
+        stats::jackknife(runs, all).ok()
     }
 
     /// Table IV: by how much flying start shortens a transfer of 20 segments, in per cent.
     pub fn shortened(&self, hops: usize) -> Option<Summary> {
+        self.saved_by_flying_start(hops, "completion_s")
+    }
+
+    /// How many per cent of a metric flying start saves in a transfer of 20 segments.
+    pub fn saved_by_flying_start(&self, hops: usize, metric: &str) -> Option<Summary> {
         let (_, with, without) = self.short.iter().find(|s| s.0 == hops).expect("a length of Table IV");
-        let ratio = stats::ratio(&values(with, "completion_s"), &values(without, "completion_s")).ok()?;
+        let ratio = stats::ratio(&values(with, metric), &values(without, metric)).ok()?;
         Some(Summary { mean: 100.0 * (1.0 - ratio.mean), ci95: ratio.ci95.map(|half| 100.0 * half), ..ratio })
     }
 
@@ -252,7 +271,7 @@ impl Tables {
             title: "Table IV: by how much flying start shortens 20 segments, 10 % loss, the paper's nodes"
                 .to_owned(),
             note: format!("{} runs: short transfers differ much from each other.", runs * SHORT),
-            head: texts(&["hops", "printed, %", "ours, %"]),
+            head: texts(&["hops", "printed, %", "measured, %"]),
             rows: HOPS
                 .map(|hops| {
                     let published = number(&format!("dtc.flying_start_duration_decrease.n{hops}"));
@@ -272,7 +291,7 @@ impl Tables {
     fn counts(&self, hops: usize) -> (Vec<String>, Vec<Vec<String>>) {
         let mut head = vec!["row".to_owned(), "nodes".to_owned()];
         for (loss, _) in LOSSES {
-            head.extend(["printed", "ours"].map(|whose| format!("{:.0} % loss: {whose}", 100.0 * loss)));
+            head.extend(["printed", "measured"].map(|whose| format!("{:.0} % loss: {whose}", 100.0 * loss)));
         }
         let mut rows = Vec::new();
         for (metric, id, row) in ROWS {

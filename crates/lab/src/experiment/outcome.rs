@@ -35,19 +35,24 @@ pub struct ArraySummary {
     pub metric: Metric,
     /// Each element over those runs that have the array; empty if none has.
     pub elements: Vec<Summary>,
-    /// Runs without the array.
-    pub missing: usize,
+    /// The array of each run, in order.
+    pub runs: Vec<Option<Vec<f64>>>,
 }
 
 impl ArraySummary {
-    fn of(metric: Metric, runs: &[Option<Vec<f64>>]) -> Self {
+    fn of(metric: Metric, runs: Vec<Option<Vec<f64>>>) -> Self {
         let known: Vec<&[f64]> = runs.iter().flatten().map(Vec::as_slice).collect();
         let len = known.iter().map(|array| array.len()).min().unwrap_or(0);
         let element = |i: usize| {
             let values: Vec<f64> = known.iter().map(|array| array[i]).collect();
             Summary::of(&values).expect("a row has finite numbers, and a run has the array")
         };
-        Self { metric, elements: (0..len).map(element).collect(), missing: runs.len() - known.len() }
+        Self { metric, elements: (0..len).map(element).collect(), runs }
+    }
+
+    /// Runs without the array.
+    pub fn missing(&self) -> usize {
+        self.runs.iter().filter(|run| run.is_none()).count()
     }
 
     /// The elements' means.
@@ -56,7 +61,7 @@ impl ArraySummary {
     }
 
     fn record(&self) -> MetricRecord<'static> {
-        MetricRecord::of_array(&self.elements, self.missing, self.metric.unit)
+        MetricRecord::of_array(&self.elements, self.missing(), self.metric.unit)
     }
 }
 
@@ -107,7 +112,7 @@ impl Outcome {
         };
         let array = |array: &Metric| {
             let values: Vec<_> = runs.iter().map(|run| elements(array, run, store)).collect();
-            ArraySummary::of(*array, &values)
+            ArraySummary::of(*array, values)
         };
         Ok(Self {
             experiment: experiment.name(),

@@ -37,7 +37,7 @@ fn outcomes_are_what_points_measure() {
                 let known: Vec<&Vec<f64>> =
                     made.iter().filter_map(|measured| measured.arrays[i].as_ref()).collect();
                 let length = known.iter().map(|array| array.len()).min().unwrap_or(0);
-                assert_eq!((array.elements.len(), array.missing), (length, 2 - known.len()), "{name}");
+                assert_eq!((array.elements.len(), array.missing()), (length, 2 - known.len()), "{name}");
                 for (j, element) in array.elements.iter().enumerate() {
                     let mean = known.iter().map(|array| array[j]).sum::<f64>() / known.len() as f64;
                     assert!(

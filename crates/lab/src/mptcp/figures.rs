@@ -61,7 +61,7 @@ pub fn draw(tables: &Tables) -> Vec<Drawn> {
     const SQUARES: &[&str] = &["n10", "n20", "n30", "n40", "n50"];
     const OTHERS: &[&str] = &["circle50", "corner25", "corner25ml"];
     let map = |id, place, title| {
-        let map = &tables.cell(place, Way::Ours).first.map;
+        let map = &tables.cell(place, Way::Printed).first.map;
         Drawn { id, picture: Picture::Map(deployment(map, &format!("Figure {id}: {title}"))) }
     };
     let chart = |id, chart: Chart| {
@@ -85,14 +85,16 @@ pub fn draw(tables: &Tables) -> Vec<Drawn> {
 /// Points of a curve over time.
 const STEPS: usize = 200;
 
-/// A pair of curves for each deployment, in one colour.
-fn pairs(tables: &Tables, places: &[&str], points: impl Fn(&str, Way, &Cell) -> Vec<Point>) -> Vec<Series> {
+/// Three curves for each deployment, in one colour.
+fn curves(tables: &Tables, places: &[&str], points: impl Fn(&str, Way, &Cell) -> Vec<Point>) -> Vec<Series> {
     let mut all = Vec::new();
     for (colour, &id) in places.iter().enumerate() {
         let title = DEPLOYMENTS.iter().find(|d| d.id == id).map_or(id, |d| d.title);
-        for (way, word, dash) in
-            [(Way::Conventional, "C-MPTCP", Dash::Dashed), (Way::Ours, "P-MPTCP", Dash::Solid)]
-        {
+        for (way, word, dash) in [
+            (Way::Conventional, "C-MPTCP", Dash::Dashed),
+            (Way::Printed, "P-MPTCP", Dash::Solid),
+            (Way::Ours, "ours", Dash::Dotted),
+        ] {
             all.push(Series {
                 name: format!("{word}, {title}"),
                 points: points(id, way, tables.cell(id, way)),
@@ -123,7 +125,7 @@ fn transmissions(tables: &Tables, places: &[&str]) -> Chart {
         title: "transmissions so far, first run".to_owned(),
         x: time_axis(),
         y: Axis::new("Data segments and acknowledgements", "packets").scaled(Scale::FromZero),
-        series: pairs(tables, places, points),
+        series: curves(tables, places, points),
     }
 }
 
@@ -138,7 +140,7 @@ fn delivery(tables: &Tables, places: &[&str]) -> Chart {
         title: "delivery ratio so far, first run".to_owned(),
         x: time_axis(),
         y: Axis::new("Data segments that reached the next node", "%"),
-        series: pairs(tables, places, points),
+        series: curves(tables, places, points),
     }
 }
 
@@ -153,7 +155,7 @@ fn latency(tables: &Tables, places: &[&str]) -> Chart {
         title: "latency of packets, all runs".to_owned(),
         x: Axis::new("Latency", "s").scaled(Scale::FromZero),
         y: Axis::new("Packets that took no longer", "%").scaled(Scale::FromZero),
-        series: pairs(tables, places, points),
+        series: curves(tables, places, points),
     }
 }
 

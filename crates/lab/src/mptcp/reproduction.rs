@@ -97,12 +97,11 @@ fn numbers(tables: &Tables, command: String) -> Table {
 }
 
 const NOTES: [&str; 3] = [
-    "C is `scheme=conventional`. P is judged by our way of the proposed scheme, `scheme=proposed` with one path at a time while the \
-     others stand by (`subflows=1`); the paper's way, all paths at once (`subflows=3`), stands beside it.",
-    "A number of C is judged on either side, by 10 %, one of P by whether it is better; a delivery ratio by one point. Where the \
-     paper's numbers contradict each other (M24, M25, M26) the one that follows from its others stands in.",
+    "C is `scheme=conventional`. P is `scheme=proposed subflows=3`, all paths at once, as the paper has it. Ours is `subflows=1`: one path \
+     at a time, the others stand by.",
+    "Where the paper's numbers contradict each other (M24, M25, M26) the one that follows from its others stands in.",
     "Maps and curves over time are of the first run of the seed, as the paper's are of one; distributions are of all runs. Dashes \
-     are C, solid lines P. The paper prints its figures without numbers.",
+     are C, solid lines P, dots ours. The paper prints its figures without numbers.",
 ];
 
 /// What we take for a printed parameter.

@@ -52,9 +52,9 @@ const fn square(id: &'static str, title: &'static str, nodes: usize) -> Deployme
 pub enum Way {
     /// C-MPTCP.
     Conventional,
-    /// P-MPTCP as the paper has it: a node sends over all its paths (`subflows=3`).
+    /// P-MPTCP as the paper has it: a node sends over all its paths (`subflows=3`). By this we judge.
     Printed,
-    /// P-MPTCP as we have it: over one, and the others stand by. By this we judge.
+    /// P-MPTCP as we have it: over one, and the others stand by.
     Ours,
 }
 
@@ -213,6 +213,17 @@ impl Tables {
     pub fn summary(&self, id: &str, way: Way, quantity: Quantity) -> Option<Summary> {
         let values: Vec<f64> = self.cell(id, way).runs.iter().filter_map(|run| run.of(quantity)).collect();
         Summary::of(&values).ok()
+    }
+
+    /// What `of` makes of each run, over those runs of which it makes something; `None` if of none.
+    pub fn by_run(&self, of: impl Fn(usize) -> Option<f64>) -> Option<Summary> {
+        let runs = self.cells.first().map_or(0, |cell| cell.runs.len());
+        Summary::of(&(0..runs).filter_map(of).collect::<Vec<_>>()).ok()
+    }
+
+    /// The latency that so many per cent of a run's packets did not exceed, in seconds.
+    pub fn latency(&self, id: &str, way: Way, run: usize, percent: usize) -> Option<f64> {
+        self.cell(id, way).runs[run].latencies[percent - 1]
     }
 
     /// A quantity of one cell as a multiple of another's, run by run.

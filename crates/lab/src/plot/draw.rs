@@ -164,6 +164,7 @@ fn strokes(i: usize, series: &Series) -> (&'static str, &'static str) {
             let dash = match dash {
                 Dash::Solid => "",
                 Dash::Dashed => "7 3",
+                Dash::Dotted => "1.5 3",
             };
             (COLOURS[colour % MARKERS], dash)
         }

@@ -87,9 +87,8 @@ pub(crate) fn written(options: Options, sweeps: &Sweeps) -> Result<Reproduction,
 
 fn notes() -> Vec<String> {
     vec![
-        "The proposed protocol is judged by ours, `protocol=rdca`; the paper's way, `protocol=rdca-paper`, stands beside it. A mean \
-         of it is judged by whether it is better, one of a TCP on either side, by 10 %; a printed 0.03 is anything that is rounded \
-         so. A standard deviation is judged by 25 %. Run n has placement n modulo 5."
+        "The proposed protocol is `protocol=rdca-paper`, ours is `protocol=rdca`. Run n has placement n modulo 5, so that runs of one \
+         placement are alike, and intervals narrower than those of independent runs."
             .to_owned(),
         "Table 2 is in kB/s (H1). The printed extremes of Tables 2 and 3 are the mean and whole multiples of the standard deviation \
          (H2): they contradict themselves, and are read by those two."

@@ -18,10 +18,10 @@ pub struct Contender {
     pub target: Option<&'static str>,
 }
 
-/// All, ours first. The paper's "proposed protocol" is judged by ours.
+/// All, ours first. The paper's "proposed protocol" is judged by RDCA as it is printed.
 pub const CONTENDERS: [Contender; 5] = [
-    Contender { protocol: Protocol::Rdca, title: "RDCA, ours", target: Some("proposed") },
-    Contender { protocol: Protocol::RdcaPaper, title: "RDCA, the paper's", target: None },
+    Contender { protocol: Protocol::Rdca, title: "RDCA, ours", target: None },
+    Contender { protocol: Protocol::RdcaPaper, title: "RDCA, the paper's", target: Some("proposed") },
     Contender { protocol: Protocol::NewReno, title: "NewReno", target: Some("newreno") },
     Contender { protocol: Protocol::Westwood, title: "Westwood+", target: Some("westwood") },
     Contender { protocol: Protocol::Elfn, title: "ELFN", target: Some("elfn") },
@@ -214,6 +214,21 @@ impl Sweeps {
     pub fn deviation(&self, load: Load, protocol: Protocol, quantity: Quantity) -> Option<Summary> {
         let values: Vec<f64> = self.values(load, protocol, quantity).into_iter().flatten().collect();
         stats::deviation(&values)
+    }
+
+    /// What `of` makes of the quantity's values in each run, by protocol, over those runs of which it makes something.
+    pub fn by_run(
+        &self,
+        load: Load,
+        quantity: Quantity,
+        of: impl Fn(&dyn Fn(Protocol) -> Option<f64>) -> Option<f64>,
+    ) -> Option<Summary> {
+        let (metric, unit) = quantity.metric();
+        let runs = self.outcome(load, CONTENDERS[0].protocol).runs;
+        let run = |run: usize| {
+            of(&|protocol| self.outcome(load, protocol).metric(metric).values[run].map(|value| value * unit))
+        };
+        Summary::of(&(0..runs).filter_map(run).collect::<Vec<_>>()).ok()
     }
 
     /// A quantity of one protocol as a multiple of another's, run by run.

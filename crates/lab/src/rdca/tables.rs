@@ -59,7 +59,7 @@ impl Table {
         let mut head = vec!["protocol".to_owned()];
         for senders in SENDERS {
             let plural = if senders == 1 { "sender" } else { "senders" };
-            head.extend(["printed", "ours"].map(|whose| format!("{senders} {plural}: {whose}")));
+            head.extend(["printed", "measured"].map(|whose| format!("{senders} {plural}: {whose}")));
         }
         let mut rows: Vec<Vec<String>> = Vec::new();
         for contender in CONTENDERS {

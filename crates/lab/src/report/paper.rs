@@ -1,10 +1,10 @@
 //! The section of a paper.
 
-use super::badge;
 use super::html::{commands, escaped, prose, table};
+use super::{badge, marked};
 use crate::errata::Erratum;
 use crate::reproduction::{Figure, ParameterRow, Reproduction, Table};
-use crate::verdict::{Figure as Number, Holds, Verdict, number, tally};
+use crate::verdict::{Figure as Number, Holds, PARTS, Verdict, number, tally};
 
 pub(super) fn section(reproduction: &Reproduction) -> String {
     let Reproduction { paper, options, notes, tables, figures, verdicts, parameters, errata } = reproduction;
@@ -51,54 +51,101 @@ pub(super) fn section(reproduction: &Reproduction) -> String {
     text + "</section>\n"
 }
 
+/// Claims in words need width, numbers need columns: a table of each.
 fn verdict_table(verdicts: &[Verdict]) -> String {
-    let mut text = "<div class=\"scroll\" tabindex=\"0\">\n<table class=\"verdicts\">\n<thead><tr><th scope=\"col\">claim</th>\
-                    <th scope=\"col\">verdict</th><th scope=\"col\" class=\"number\">printed</th>\
-                    <th scope=\"col\" class=\"number\">ours</th><th scope=\"col\" class=\"number\">difference</th>\
-                    <th scope=\"col\" class=\"number\">ratio</th><th scope=\"col\">where</th><th scope=\"col\">remarks</th>\
-                    </tr></thead>\n<tbody>\n"
-        .to_owned();
-    for verdict in verdicts {
-        text += &row(verdict);
+    let (numbers, words): (Vec<&Verdict>, Vec<&Verdict>) = verdicts.iter().partition(|v| v.printed.is_some());
+    let mut text = String::new();
+    if !words.is_empty() {
+        text += &judged("claims", &["claim", "verdict", "parts"], &words, in_words);
     }
+    if !numbers.is_empty() {
+        let head = [
+            "number",
+            "verdict",
+            "printed",
+            "the paper's protocol",
+            "difference",
+            "ours",
+            "ours above it",
+            "remarks",
+        ];
+        text += &judged("verdicts", &head, &numbers, in_numbers);
+    }
+    text
+}
+
+fn judged(class: &str, head: &[&str], verdicts: &[&Verdict], row: fn(&Verdict) -> String) -> String {
+    let mut text = format!("<div class=\"scroll\" tabindex=\"0\">\n<table class=\"{class}\">\n<thead><tr>");
+    for title in head {
+        let number =
+            ["printed", "the paper's protocol", "difference", "ours", "ours above it"].contains(title);
+        let class = if number { " class=\"number\"" } else { "" };
+        text += &format!("<th scope=\"col\"{class}>{title}</th>");
+    }
+    text += "</tr></thead>\n<tbody>\n";
+    text += &verdicts.iter().map(|verdict| row(verdict)).collect::<String>();
     text + "</tbody>\n</table>\n</div>\n"
 }
 
-fn row(verdict: &Verdict) -> String {
+/// The head of a row, with the verdict's cell.
+fn begun(verdict: &Verdict) -> String {
+    let mut said = marked(verdict.holds, &verdict.text());
+    if verdict.contradicted {
+        said += "<br><span class=\"small\">the paper contradicts itself here; judged by our reading</span>";
+    }
+    let claim =
+        if verdict.claim.is_empty() { String::new() } else { format!("<br>{}", escaped(&verdict.claim)) };
+    format!(
+        "<tr id=\"{id}\"><th scope=\"row\"><code>{id}</code>{claim}<br><span class=\"small\">{}</span></th><td>{said}</td>",
+        escaped(&verdict.section),
+        id = escaped(&verdict.id),
+    )
+}
+
+fn in_words(verdict: &Verdict) -> String {
+    format!("{}<td>{}</td></tr>\n", begun(verdict), remarks(verdict))
+}
+
+fn in_numbers(verdict: &Verdict) -> String {
     let unit = escaped(&verdict.unit);
-    // As it is printed, with all its digits.
-    let printed = verdict.printed.map_or("–".to_owned(), |value| format!("{value} {unit}"));
-    let runs = |ours: &Number| match ours.runs {
+    let runs = |figure: &Number| match figure.runs {
         0 => "computed".to_owned(),
         1 => "1 run".to_owned(),
         n => format!("{n} runs"),
     };
-    let ours = verdict.judged.ours.map_or("–".to_owned(), |ours| {
-        format!("{} {unit}<br><span class=\"small\">{}</span>", ours.text(), runs(&ours))
+    let shown = |figure: Option<Number>| {
+        figure.map_or("–".to_owned(), |figure| {
+            format!("{} {unit}<br><span class=\"small\">{}</span>", figure.text(), runs(&figure))
+        })
+    };
+    let ours = verdict.judged.ours;
+    // A row in points has its differences in points.
+    let points = if verdict.unit == "%" || verdict.unit == "percentage points" { "points" } else { "%" };
+    let above = ours.and_then(|ours| ours.change).map_or("–".to_owned(), |change| {
+        let sign = if change.mean > 0.0 { "+" } else { "" };
+        format!("{sign}{} {points}", change.text())
     });
-    let off = verdict.off().unwrap_or("–".to_owned());
-    let ratio = verdict.ratio().map_or("–".to_owned(), |ratio| format!("{ratio:.3}"));
-    let mut judged = badge(verdict.holds);
-    if verdict.holds == Holds::Contradicted {
-        judged += &format!("<br><span class=\"small\">by our reading: {}</span>", verdict.reading.word());
-    }
-    format!(
-        "<tr id=\"{id}\"><th scope=\"row\"><code>{id}</code>{claim}</th><td>{judged}</td><td class=\"number\">{printed}</td>\
-         <td class=\"number\">{ours}</td><td class=\"number\">{}</td><td class=\"number\">{ratio}</td><td>{}</td><td>{}</td></tr>\n",
-        escaped(&off),
-        escaped(&verdict.section),
-        remarks(verdict),
-        id = escaped(&verdict.id),
-        claim =
-            if verdict.claim.is_empty() { String::new() } else { format!("<br>{}", escaped(&verdict.claim)) },
-    )
+    // As it is printed, with all its digits.
+    let printed = verdict.printed.map_or("–".to_owned(), |value| format!("{value} {unit}"));
+    let read = |by| format!("{printed}<br><span class=\"small\">read as {}</span>", number(by));
+    let printed = verdict.judged.instead.map_or(printed.clone(), read);
+    let cells = [
+        printed,
+        shown(verdict.judged.found()),
+        escaped(&verdict.off().unwrap_or("–".to_owned())),
+        shown(ours.map(|ours| ours.figure)),
+        escaped(&above),
+    ];
+    let cells = cells.map(|cell| format!("<td class=\"number\">{cell}</td>")).concat();
+    format!("{}{cells}<td>{}</td></tr>\n", begun(verdict), remarks(verdict))
 }
 
 fn remarks(verdict: &Verdict) -> String {
     let judged = &verdict.judged;
     let mut all = Vec::new();
     if !judged.measured.is_empty() {
-        all.push(prose(&judged.measured));
+        // The parts of a claim in words, a line each.
+        all.push(judged.measured.split(PARTS).map(prose).collect::<Vec<_>>().join("<br>"));
     }
     match (judged.instead, judged.erratum) {
         (Some(instead), Some(erratum)) => {
@@ -111,7 +158,7 @@ fn remarks(verdict: &Verdict) -> String {
         (None, Some(erratum)) => all.push(link(erratum)),
         (_, None) => {}
     }
-    if let Some(rule) = &judged.rule {
+    if let Some(rule) = &verdict.rule {
         all.push(format!("<span class=\"small\">rule: {}</span>", escaped(rule)));
     }
     if let Some(why) = judged.why {
@@ -159,14 +206,14 @@ fn parameter_tables(parameters: &[ParameterRow]) -> String {
     let heads = |words: &[&str]| words.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>();
     let mut text = "<h4>What the paper prints</h4>\n".to_owned();
     let rows: Vec<_> = printed.iter().map(|p| cells(p, true)).collect();
-    text += &table("words", &heads(&["parameter", "printed", "ours", "where"]), &rows);
+    text += &table("words", &heads(&["parameter", "printed", "what we take", "where"]), &rows);
     text += "<h4>The experiment's parameters with their defaults</h4>\n";
     let rows: Vec<_> = own.iter().map(|p| cells(p, false)).collect();
     text + &table("words", &heads(&["parameter", "default", "what it is"]), &rows)
 }
 
 fn errata_list(errata: &[Erratum]) -> String {
-    let mut text = "<dl class=\"errata\">\n".to_owned();
+    let mut text = format!("<details>\n<summary>{} errata</summary>\n<dl class=\"errata\">\n", errata.len());
     for Erratum { id, kind, place, text: said, .. } in errata {
         text += &format!(
             "<dt id=\"erratum-{0}\">{0} <span class=\"small\">{1}</span> {2}</dt><dd>{3}</dd>\n",
@@ -176,5 +223,5 @@ fn errata_list(errata: &[Erratum]) -> String {
             prose(said)
         );
     }
-    text + "</dl>\n"
+    text + "</dl>\n</details>\n"
 }

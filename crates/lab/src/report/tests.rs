@@ -3,7 +3,7 @@
 use super::html::{escaped, is_number, prose, table};
 use super::*;
 use crate::reproduction::{Figure, Table};
-use crate::verdict::{Judged, Rule};
+use crate::verdict::{Judged, Part, Tolerance, judge};
 
 #[test]
 fn what_html_would_understand_is_escaped() {
@@ -30,11 +30,11 @@ fn numbers_stand_to_the_right() {
 /// A paper with one of everything, and text that would break out of its place.
 fn reproduction() -> Reproduction {
     let target = crate::dtc::reproduction::PAPER.targets().swap_remove(3);
-    let judged = Judged::number(
-        7307.0,
-        crate::verdict::Figure { mean: 9999.0, ci95: Some(12.0), runs: 30 },
-        Rule::Near(1.0),
-    );
+    let figure = |mean| crate::verdict::Figure { mean, ci95: Some(12.0), runs: 30 };
+    let judged = Judged::number(Some(figure(9999.0)), Tolerance::Own(1.0)).because("somebody <else> did it");
+    let judged = judged.beside(Some(figure(8888.0)), Some(crate::verdict::Figure::computed(-11.0)));
+    let words = crate::targets::Target::own("dtc.own".to_owned(), "here", "a <claim>");
+    let parts = Judged::parts(vec![Part::fact("one <thing>", true), Part::fact("another", false)]);
     let chart = crate::plot::Chart {
         title: "Figure <1>".to_owned(),
         x: crate::plot::Axis::new("Loss", "%"),
@@ -66,7 +66,7 @@ fn reproduction() -> Reproduction {
             csv: chart.csv(),
             command: "anabranch lab run dtc".to_owned(),
         }],
-        verdicts: vec![Verdict::of(target, judged.because("somebody <else> did it"))],
+        verdicts: judge(vec![(target, judged), (words, parts)]),
         parameters: crate::reproduction::parameters(
             &crate::dtc::Dtc,
             &crate::dtc::reproduction::PAPER.targets(),
@@ -86,7 +86,10 @@ fn the_page_has_everything_of_a_paper_and_loads_nothing() {
         "9999 ± 12 packets",
         "30 runs",
         "+36.8 %",
-        "1.368",
+        "8888 ± 12 packets",
+        "-11 %",
+        "in trend only: 1 of 2",
+        "✓ one &lt;thing&gt;<br>✗ another",
         "not reproduced",
         "somebody &lt;else&gt; did it",
         "anabranch lab reproduce dtc --quick --runs 3 --seed 9",
@@ -120,7 +123,7 @@ fn elements_are_closed_and_names_come_once() {
     let page = page(&[reproduction()]);
     for element in [
         "section", "table", "figure", "div", "dl", "tr", "td", "th", "p", "h3", "span", "code", "svg", "ul",
-        "li",
+        "li", "details", "summary",
     ] {
         let opened =
             page.matches(&format!("<{element}>")).count() + page.matches(&format!("<{element} ")).count();

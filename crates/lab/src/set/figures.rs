@@ -66,9 +66,19 @@ impl Drawn {
 /// Curve of the paper's baseline.
 pub const SPLIT: &str = "split TCP, 1 gateway";
 
-/// Curve of SET over `n` gateways.
+/// Curve of SET as it is printed over `n` gateways. By these we judge.
+pub fn printed_curve(n: usize) -> String {
+    format!("SET as printed, {n} {}", if n == 1 { "gateway" } else { "gateways" })
+}
+
+/// Curve of our SET over `n` gateways.
 pub fn set_curve(n: usize) -> String {
-    if n == 1 { "SET, 1 gateway".to_owned() } else { format!("SET, {n} gateways") }
+    format!("ours, {n} {}", if n == 1 { "gateway" } else { "gateways" })
+}
+
+/// The settings with SET as it is printed: sessions one after another, and shares by what each has taken.
+pub fn printed(settings: Settings) -> Settings {
+    settings.with("open", "one-by-one").with("striping", "window")
 }
 
 impl Panel {
@@ -132,17 +142,16 @@ fn file(octets: u64) -> Settings {
     Settings::defaults(&Set).with("file", plain(&Size(octets)))
 }
 
-/// The baseline and SET over 1, 2 and 3 gateways, at each x.
+/// The baseline and SET, as printed and ours, over 1, 2 and 3 gateways, at each x.
 fn curves(places: &[f64], at: impl Fn(f64) -> Settings) -> Vec<Curve> {
-    let points = |scheme: Scheme, gateways: usize| {
-        let of = |x| at(x).with("scheme", scheme.word()).with("gateways", gateways);
-        places.iter().map(|&x| (x, of(x))).collect::<Vec<_>>()
+    let curve = |name, scheme: Scheme, gateways: usize, change: fn(Settings) -> Settings| {
+        let of = |x| change(at(x).with("scheme", scheme.word()).with("gateways", gateways));
+        Curve { name, points: places.iter().map(|&x| (x, of(x))).collect() }
     };
-    let mut curves = vec![Curve { name: SPLIT.to_owned(), points: points(Scheme::Split, 1) }];
-    for n in 1..=3 {
-        curves.push(Curve { name: set_curve(n), points: points(Scheme::Set, n) });
-    }
-    curves
+    let split = curve(SPLIT.to_owned(), Scheme::Split, 1, |settings| settings);
+    let as_printed = (1..=3).map(|n| curve(printed_curve(n), Scheme::Set, n, printed));
+    let ours = (1..=3).map(|n| curve(set_curve(n), Scheme::Set, n, |settings| settings));
+    [split].into_iter().chain(as_printed).chain(ours).collect()
 }
 
 fn places(grid: Grid, full: &[f64], quick: &[f64]) -> Vec<f64> {

@@ -120,8 +120,8 @@ const NOTES: [&str; 3] = [
      every second segment), segments (1296 octets wired, 81 wireless, IPv6 headers counted), what latency includes (from the \
      request on, so all of the set-up), the node's buffers of Figure 10 (0.25 to 128 kB beside 100 packets of 141 octets at a \
      gateway), the number of other transfers (up to 8), of hops (up to 8), and what \"queuing delay\" is (the link's delay).",
-    "Sessions open one after another but do not wait for each other (`open=staggered`), and the file is shared dynamically \
-     (`striping=predictive`).",
+    "SET as printed opens sessions one by one and shares the file by windows (`open=one-by-one`, `striping=window`): these curves are judged. \
+     Ours opens them staggered and shares by prediction (`open=staggered`, `striping=predictive`).",
 ];
 
 /// What we take for a printed parameter.

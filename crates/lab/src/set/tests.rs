@@ -4,7 +4,6 @@ use super::claims::verdicts;
 use super::figures::{Grid, panels};
 use super::*;
 use crate::experiment::{self, Outcome, grid, run_all, settings};
-use crate::verdict::Holds;
 use crate::work::Work;
 use anabranch_sim::scenario::advice::scenario_model;
 use anabranch_sim::scenario::units::Size;
@@ -42,16 +41,33 @@ fn the_closed_form_agrees_with_the_simulation_over_the_papers_grid() {
     }
 }
 
-/// Point 2: every claim of section 6 holds, each where the paper's own remarks let it.
+/// What section 6 claims is mostly so of ours; of SET as it is printed much is not, since its sessions take turns.
 #[test]
-fn the_papers_claims_hold() {
+fn the_papers_claims_are_judged_by_set_as_printed() {
     let drawn: Vec<_> =
         panels(Grid::Quick).into_iter().map(|panel| panel.run(&Work::new(1, 1)).expect("a panel")).collect();
-    for verdict in verdicts(&drawn, &Work::new(1, 1)).expect("runs") {
-        // More gateways help "at every receiver buffer size" only where trend 4 leaves a gain at all.
-        let expected = if verdict.id == "set.trend.1" { Holds::Partly } else { Holds::Yes };
-        assert_eq!(verdict.holds, expected, "{}: {}", verdict.id, verdict.judged.measured);
-    }
+    let verdicts = verdicts(&drawn, &Work::new(1, 1)).expect("runs");
+    expect_test::expect![[r#"
+        set.ce.lossless_rtt1_coeff: cannot be judged
+        set.ce.lossless_rtt2_coeff: cannot be judged
+        set.ce.handshake_coeff: cannot be judged
+        set.ce.setack_coeff: cannot be judged
+        set.trend.1: not reproduced
+        set.trend.2: in trend only: 5 of 9
+        set.trend.3: in trend only: 1 of 2
+        set.trend.4: in trend only: 1 of 2
+        set.trend.5: in trend only: 4 of 6
+        set.trend.6: not reproduced
+        set.trend.7: reproduced
+        set.trend.8: not reproduced: 2 of 7
+        set.trend.9: reproduced
+        set.trend.10: in trend only: 1 of 2
+        set.trend.11: reproduced
+        set.trend.12: not reproduced
+        set.trend.13: cannot be judged
+        set.trend.14: reproduced
+    "#]]
+    .assert_eq(&verdicts.iter().map(|v| format!("{}: {}\n", v.id, v.text())).collect::<String>());
 }
 
 /// Point 2, Figures 10 to 13: latency falls from one to two to three gateways for all files, once the node's

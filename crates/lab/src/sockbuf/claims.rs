@@ -7,21 +7,23 @@ use super::settings::{
 use super::tables::{percent, shown};
 use crate::sockbuf::TARGETS;
 use crate::stats::{self, Summary};
-use crate::targets::{self, Kind};
-use crate::verdict::{Holds, Judged, Verdict};
+use crate::targets::{self, Kind, Target};
+use crate::verdict::{self, Judged, MATTERS, Part, Verdict};
 
-/// Judges every claim, the proposed mechanism by ours, and ATBT as it is printed.
+/// Judges every claim by the controller with the paper's constants against ATBT as it is printed, and our own goals by ours.
 pub fn verdicts(measured: &Measured, responses: &[Response]) -> Vec<Verdict> {
     let judge = Judge { measured };
     let printed = targets::read(TARGETS).into_iter().filter(|t| t.kind == Kind::Trend).map(|target| {
         let judged = judge.trend(target.id.strip_prefix("sockbuf.").unwrap_or(&target.id));
-        Verdict::of(target, judged.because(WHY))
+        (target, judged.because(WHY))
     });
     let own = ASKED.iter().map(|(id, claim)| {
-        let (holds, measured) = judge.asked(id, responses);
-        Verdict::asked(format!("sockbuf.{id}"), "own goal", claim, Judged::said(holds, measured).because(WHY))
+        let judged = Judged::parts(judge.asked(id, responses)).because(WHY);
+        (Target::own(format!("sockbuf.{id}"), "own goal", claim), judged)
     });
-    printed.chain(own).collect()
+    // Our goals are no tests of the paper.
+    let (printed, own) = (verdict::judge(printed.collect()), verdict::judge(own.collect()));
+    printed.into_iter().chain(own).collect()
 }
 
 /// Our own goals beside the paper's claims.
@@ -39,41 +41,45 @@ struct Judge<'a> {
     measured: &'a Measured,
 }
 
-/// A claim in words: whether it holds, and what was measured.
-type Claim = (Holds, String);
-
 /// Why a claim does not hold, if it does not.
 const WHY: &str = "the memory hardly binds: 2 MB are more than the controller asks for and much more than ATBT does, so that high \
                    and low memory, and mostly four and eight connections, give the same buffers; what else limited the paper's host \
                    is not said (B16)";
 
-const OURS: (Contender, Contender) = (Contender::Ours, Contender::Atbt);
+/// Who is judged, and what it is compared with.
+type Pair = (Contender, Contender);
+
+/// As the paper has them.
+const PRINTED: Pair = (Contender::Paper, Contender::Atbt);
+const OURS: Pair = (Contender::Ours, Contender::Atbt);
+/// With ATBT as its authors have it.
+const ORIGINAL: Pair = (Contender::Paper, Contender::AtbtOriginal);
 
 impl Judge<'_> {
     fn trend(&self, name: &str) -> Judged {
-        let claim = match name {
-            "trend.1" => self.throughput(SETTINGS[0]),
-            "trend.2" => self.eight(),
-            "trend.3" => self.allocation(SETTINGS[1]),
-            "trend.4" => self.buffers(
-                &[(SETTINGS[0], SETTINGS[2], "4 connections"), (SETTINGS[1], SETTINGS[3], "8")],
-                "high",
-                "low",
-            ),
-            "trend.5" => self.large_gap(),
-            "trend.6" => self.high_at_first(),
-            "trend.7" => self.buffers(
-                &[(SETTINGS[0], SETTINGS[1], "100 MB"), (SETTINGS[2], SETTINGS[3], "2 MB")],
-                "4",
-                "8",
-            ),
-            "trend.8" => self.shrinks_with_loss(),
+        let of: fn(&Self, Pair) -> Vec<Part> = match name {
+            "trend.1" => |judge, pair| judge.throughput(SETTINGS[0], pair),
+            "trend.2" => Self::eight,
+            "trend.3" => Self::allocation,
+            "trend.4" => |judge, pair| {
+                let settings = [(SETTINGS[0], SETTINGS[2], "4 connections"), (SETTINGS[1], SETTINGS[3], "8")];
+                judge.buffers(&settings, ["high", "low"], pair)
+            },
+            "trend.5" => Self::large_gap,
+            "trend.6" => Self::high_at_first,
+            "trend.7" => |judge, pair| {
+                let settings = [(SETTINGS[0], SETTINGS[1], "100 MB"), (SETTINGS[2], SETTINGS[3], "2 MB")];
+                judge.buffers(&settings, ["4", "8"], pair)
+            },
+            "trend.8" => Self::shrinks_with_loss,
             other => return Judged::unknown(other),
         };
-        claim.into()
+        let [ours, original] = [OURS, ORIGINAL].map(|pair| verdict::so(&of(self, pair)));
+        let judged = Judged::parts(of(self, PRINTED));
+        judged.noting(format!("ours: {ours}; against the original ATBT: {original}"))
     }
 
-    fn asked(&self, name: &str, responses: &[Response]) -> Claim {
+    fn asked(&self, name: &str, responses: &[Response]) -> Vec<Part> {
         match name {
             "asked.throughput" => self.above_everywhere(),
             "asked.others" => self.others(),
@@ -82,165 +88,183 @@ impl Judge<'_> {
         }
     }
 
-    fn more(&self, setting: Setting, name: Name) -> bool {
-        self.measured.difference(setting, OURS, name).is_some_and(|s| above(&s))
+    /// That the first has more of it than the second, by a twentieth at least where nothing else is said.
+    fn more(&self, setting: Setting, pair: Pair, name: Name, word: &str) -> Part {
+        let gain = self.measured.gain(setting, pair, name);
+        Part::effect(format!("{}: {word} {}", setting.title(), percent(gain)), gain, MATTERS)
     }
 
-    fn gains(&self, setting: Setting) -> String {
-        let gain = |name| percent(self.measured.gain(setting, OURS, name));
-        format!("sent {}, received {}", gain(SENT), gain(RECEIVED))
+    fn throughput(&self, setting: Setting, pair: Pair) -> Vec<Part> {
+        [(SENT, "sent"), (RECEIVED, "received")]
+            .map(|(name, word)| self.more(setting, pair, name, word))
+            .to_vec()
     }
 
-    fn throughput(&self, setting: Setting) -> Claim {
-        (of(&[SENT, RECEIVED].map(|name| self.more(setting, name))), self.gains(setting))
-    }
-
-    fn eight(&self) -> Claim {
+    fn eight(&self, pair: Pair) -> Vec<Part> {
         let eight = SETTINGS[1];
-        let four = self.measured.outcome(SETTINGS[0], Contender::Ours);
-        let ratio = super::settings::gain(self.measured.outcome(eight, Contender::Ours), four, RECEIVED);
-        let less = ratio.is_some_and(|s| s.mean < 0.0 && s.mean > -0.25);
-        let text = format!(
-            "{}; received {} of what it is with 4, slightly is up to a quarter less",
-            self.gains(eight),
-            percent(ratio)
-        );
-        (of(&[self.more(eight, SENT), self.more(eight, RECEIVED), less]), text)
+        let four = self.measured.outcome(SETTINGS[0], pair.0);
+        let ratio = super::settings::gain(self.measured.outcome(eight, pair.0), four, RECEIVED);
+        let mut parts = self.throughput(eight, pair);
+        parts.push(Part::effect(
+            format!("received {} of what it is with 4", percent(ratio)),
+            ratio.map(|s| s.negated()),
+            0.01,
+        ));
+        let slightly = ratio.map(|s| Summary { mean: s.mean + 0.25, ..s });
+        parts.push(Part::effect("slightly is up to a quarter less", slightly, 0.0));
+        parts
     }
 
-    fn allocation(&self, setting: Setting) -> Claim {
+    fn allocation(&self, pair: Pair) -> Vec<Part> {
+        let setting = SETTINGS[1];
         let text = |c| self.summary(setting, c, BUFFER, 1e-3);
-        let within = self.within(setting);
-        let peak = self.summary(setting, Contender::Ours, PEAK, 1e-3);
-        let text = format!(
-            "{} kB, ATBT {} kB; pool at most {peak} kB",
-            text(Contender::Ours),
-            text(Contender::Atbt)
-        );
-        (of(&[self.more(setting, BUFFER), within]), text)
+        let more = self.more(setting, pair, BUFFER, "buffer");
+        let more = more.saying(|what| format!("{what} ({} kB against {} kB)", text(pair.0), text(pair.1)));
+        vec![more, self.within(setting, pair.0)]
     }
 
-    /// Whether the striped buffer is larger in the first of each pair of settings, for both mechanisms.
-    fn buffers(&self, pairs: &[(Setting, Setting, &str)], first: &str, second: &str) -> Claim {
-        let (mut held, mut texts) = (Vec::new(), Vec::new());
-        for contender in [OURS.0, OURS.1] {
-            for (a, b, about) in pairs {
-                let [left, right] = [a, b].map(|s| {
-                    let metric = self.measured.outcome(*s, contender).metric(BUFFER);
-                    metric.values.iter().map(|v| v.unwrap_or(f64::NAN)).collect::<Vec<_>>()
-                });
-                held.push(stats::paired(&left, &right).is_ok_and(|s| above(&s)));
-                let [left, right] = [a, b].map(|s| self.summary(*s, contender, BUFFER, 1e-3));
-                texts.push(format!("{}, {about}: {first} {left}, {second} {right} kB", contender.title()));
-            }
-        }
-        (of(&held), texts.join("; "))
-    }
-
-    fn large_gap(&self) -> Claim {
-        let setting = SETTINGS[2];
-        let gap = self.measured.gain(setting, OURS, SENT);
-        let large = gap.is_some_and(|s| s.mean >= 0.2 && above(&s));
-        let [ours, atbt] = [OURS.0, OURS.1].map(|c| self.variation(setting, c));
-        let text = format!(
-            "sent {}, large is from 20 % on; over time it varies by {:.0} % (σ), ATBT by {:.0} %, strongly is twice as much",
-            percent(gap),
-            100.0 * ours,
-            100.0 * atbt
-        );
-        (of(&[large, ours >= 2.0 * atbt]), text)
-    }
-
-    /// The deviation of the mean series of what is sent, from when the single flows send, by its mean.
-    fn variation(&self, setting: Setting, contender: Contender) -> f64 {
-        let series = self.series(setting, contender);
-        let late = series.get(2..).unwrap_or(&[]);
-        let mean = late.iter().sum::<f64>() / late.len().max(1) as f64;
-        let square = late.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / late.len().max(1) as f64;
-        square.sqrt() / mean
-    }
-
-    fn series(&self, setting: Setting, contender: Contender) -> Vec<f64> {
-        self.measured.outcome(setting, contender).array("striped_sent_series_bit_per_s").means()
-    }
-
-    fn high_at_first(&self) -> Claim {
-        let setting = SETTINGS[3];
-        let series = self.series(setting, Contender::Ours);
-        let (first, late) = series.split_at(1);
-        let mean = late.iter().sum::<f64>() / late.len().max(1) as f64;
-        let varies = self.variation(setting, Contender::Ours);
-        let text = format!(
-            "{:.2} Mbit/s in the first 10 s, {:.2} after; then it varies by {:.0} % (σ), constant is up to 15 %",
-            first[0] * 1e-6,
-            mean * 1e-6,
-            100.0 * varies
-        );
-        (of(&[first[0] >= 1.2 * mean, varies <= 0.15]), text)
-    }
-
-    fn shrinks_with_loss(&self) -> Claim {
-        let buffer = |loss, contender| {
-            let summary = self.measured.with_loss(loss, contender).metric(BUFFER).summary;
-            summary.map_or(f64::NAN, |s| s.mean)
+    /// That the striped buffer is larger in the first of each pair of settings, for both mechanisms.
+    fn buffers(&self, settings: &[(Setting, Setting, &str)], words: [&str; 2], pair: Pair) -> Vec<Part> {
+        let part = |contender: Contender, (a, b, about): &(Setting, Setting, &str)| {
+            let values = |s: &Setting| {
+                let metric = self.measured.outcome(*s, contender).metric(BUFFER);
+                metric.values.iter().map(|v| v.unwrap_or(f64::NAN)).collect::<Vec<_>>()
+            };
+            let found = stats::ratio(&values(a), &values(b)).ok();
+            let found = found.map(|s| Summary { mean: s.mean - 1.0, ..s });
+            let [left, right] = [a, b].map(|s| self.summary(*s, contender, BUFFER, 1e-3));
+            let [first, second] = words;
+            let what = format!("{}, {about}: {first} {left}, {second} {right} kB", contender.title());
+            Part::effect(what, found, MATTERS)
         };
+        [pair.0, pair.1].into_iter().flat_map(|c| settings.iter().map(move |s| part(c, s))).collect()
+    }
+
+    fn large_gap(&self, pair: Pair) -> Vec<Part> {
+        let setting = SETTINGS[2];
+        let gap = self.measured.gain(setting, pair, SENT);
+        let large = gap.map(|s| Summary { mean: s.mean - 0.2, ..s });
+        let of = |contender, run| variation(self.series(setting, contender, run)?);
+        let by_run = |of: &dyn Fn(usize) -> Option<f64>| self.by_run(setting, of);
+        let [first, second] = [pair.0, pair.1].map(|c| by_run(&|run| of(c, run)));
+        let twice = by_run(&|run| Some(of(pair.0, run)? - 2.0 * of(pair.1, run)?));
+        vec![
+            Part::effect(format!("sent {}, large is from 20 % on", percent(gap)), large, 0.0),
+            Part::effect(
+                format!(
+                    "over time (σ) it varies by {}, ATBT by {}; strongly is twice as much",
+                    percent(first),
+                    percent(second)
+                ),
+                twice,
+                0.0,
+            ),
+            Part::effect("ATBT: nearly constant is up to 15 %", below(second, 0.15), 0.0),
+        ]
+    }
+
+    /// What is sent in each ten seconds of a run.
+    fn series(&self, setting: Setting, contender: Contender, run: usize) -> Option<&[f64]> {
+        let array = self.measured.outcome(setting, contender).array("striped_sent_series_bit_per_s");
+        array.runs.get(run)?.as_deref()
+    }
+
+    fn by_run(&self, setting: Setting, of: impl Fn(usize) -> Option<f64>) -> Option<Summary> {
+        let runs = self.measured.outcome(setting, OURS.0).runs;
+        Summary::of(&(0..runs).filter_map(of).collect::<Vec<_>>()).ok()
+    }
+
+    fn high_at_first(&self, pair: Pair) -> Vec<Part> {
+        let setting = SETTINGS[3];
+        let first_by_late = |run| {
+            let (first, late) = self.series(setting, pair.0, run)?.split_first()?;
+            Some(first / mean(late)? - 1.0)
+        };
+        let high = self.by_run(setting, first_by_late);
+        let varies = self.by_run(setting, |run| variation(self.series(setting, pair.0, run)?));
+        let fifth = high.map(|s| Summary { mean: s.mean - 0.2, ..s });
+        vec![
+            Part::effect(
+                format!("{} in the first 10 s of what is sent after; high is a fifth more", percent(high)),
+                fifth,
+                0.0,
+            ),
+            Part::effect(
+                format!("then it varies by {} (σ), nearly constant is up to 15 %", percent(varies)),
+                below(varies, 0.15),
+                0.0,
+            ),
+        ]
+    }
+
+    fn shrinks_with_loss(&self, pair: Pair) -> Vec<Part> {
         let losses = self.measured.losses();
         let (least, most) = (losses[0], losses[losses.len() - 1]);
-        let [ours, atbt] = [OURS.0, OURS.1].map(|c| buffer(most, c) / buffer(least, c));
-        let text = format!(
-            "from {} to {} % loss the striped buffer comes to {:.0} % of what it was, ATBT's to {:.0} %",
-            100.0 * least,
-            100.0 * most,
-            100.0 * ours,
-            100.0 * atbt
-        );
+        let kept = |contender| {
+            let of = |loss, run: usize| {
+                self.measured.with_loss(loss, contender).metric(BUFFER).values.get(run).copied()?
+            };
+            self.by_run(SETTINGS[2], |run| Some(of(most, run)? / of(least, run)?))
+        };
+        let [first, atbt] = [pair.0, pair.1].map(kept);
+        let text = |share: Option<Summary>, whose: &str, limit: &str| {
+            let (from, to) = (100.0 * least, 100.0 * most);
+            format!("from {from} to {to} % loss {whose} keeps {}, {limit}", percent(share))
+        };
         // Queues that losses keep empty are no part of the product.
-        (of(&[ours >= 0.8, atbt <= 0.5]), text)
+        vec![
+            Part::effect(
+                text(first, "the striped buffer", "80 % at least"),
+                first.map(|s| Summary { mean: s.mean - 0.8, ..s }),
+                0.0,
+            ),
+            Part::effect(text(atbt, "ATBT's", "50 % at most"), below(atbt, 0.5), 0.0),
+        ]
     }
 
-    fn above_everywhere(&self) -> Claim {
-        let (mut held, mut texts) = (Vec::new(), Vec::new());
+    fn above_everywhere(&self) -> Vec<Part> {
+        let mut parts = Vec::new();
         for setting in SETTINGS {
-            for name in [SENT, RECEIVED] {
-                held.push(self.more(setting, name));
-                let gain = self.measured.gain(setting, OURS, name);
+            for (name, word) in [(SENT, "sent"), (RECEIVED, "received")] {
+                parts.push(self.more(setting, OURS, name, word));
                 if setting.memory == LOW {
-                    held.push(gain.is_some_and(|s| s.mean >= 0.2));
+                    let gain = self.measured.gain(setting, OURS, name);
+                    let fifth = gain.map(|s| Summary { mean: s.mean - 0.2, ..s });
+                    parts.push(Part::effect("a fifth more", fifth, 0.0));
                 }
             }
-            texts.push(format!("{}: {}", setting.title(), self.gains(setting)));
         }
-        (of(&held), texts.join("; "))
+        parts
     }
 
-    fn others(&self) -> Claim {
-        let (mut held, mut texts) = (Vec::new(), Vec::new());
-        for setting in SETTINGS {
+    fn others(&self) -> Vec<Part> {
+        let part = |setting: Setting| {
+            let of = |contender, name: Name| &self.measured.outcome(setting, contender).metric(name).values;
+            let both = |run: usize| {
+                let of = |contender, name| of(contender, name)[run];
+                let all = |contender| Some(of(contender, RECEIVED)? + of(contender, SINGLE)?);
+                Some(all(OURS.0)? - all(OURS.1)?)
+            };
+            let runs = of(OURS.0, RECEIVED).len();
+            let found = Summary::of(&(0..runs).filter_map(both).collect::<Vec<_>>()).ok();
+            let text = |s: Option<Summary>| s.map_or("–".to_owned(), |s| shown(&s, 1e-6));
             let gains = self.measured.difference(setting, OURS, RECEIVED);
             let loses = self.measured.difference(setting, (OURS.1, OURS.0), SINGLE);
-            held.push(gains.zip(loses).is_some_and(|(gains, loses)| loses.mean < gains.mean));
-            let text = |s: Option<Summary>| s.map_or("–".to_owned(), |s| shown(&s, 1e-6));
-            texts.push(format!(
-                "{}: gains {}, they lose {} Mbit/s",
-                setting.title(),
-                text(gains),
-                text(loses)
-            ));
-        }
-        (of(&held), texts.join("; "))
-    }
-
-    fn within(&self, setting: Setting) -> bool {
-        let peak = self.measured.summary(setting, Contender::Ours, PEAK);
-        peak.is_some_and(|s| s.max <= setting.memory as f64)
-    }
-
-    fn peaks(&self) -> Claim {
-        let of_setting = |s: Setting| {
-            let peak = self.measured.summary(s, Contender::Ours, PEAK).map_or(f64::NAN, |s| s.max);
-            format!("{}: at most {:.0} kB", s.title(), peak * 1e-3)
+            let what =
+                format!("{}: gains {}, they lose {} Mbit/s", setting.title(), text(gains), text(loses));
+            Part::effect(what, found, 0.0)
         };
-        (of(&SETTINGS.map(|s| self.within(s))), SETTINGS.map(of_setting).join("; "))
+        SETTINGS.map(part).to_vec()
+    }
+
+    fn within(&self, setting: Setting, contender: Contender) -> Part {
+        let peak = self.measured.summary(setting, contender, PEAK).map_or(f64::NAN, |s| s.max);
+        let what = format!("{}: the pool has at most {:.0} kB", setting.title(), peak * 1e-3);
+        Part::fact(what, peak <= setting.memory as f64)
+    }
+
+    fn peaks(&self) -> Vec<Part> {
+        SETTINGS.map(|setting| self.within(setting, OURS.0)).to_vec()
     }
 
     fn summary(&self, setting: Setting, contender: Contender, name: Name, scale: f64) -> String {
@@ -248,30 +272,33 @@ impl Judge<'_> {
     }
 }
 
-fn stable(responses: &[Response]) -> Claim {
-    let held: Vec<bool> = responses.iter().map(Response::is_stable).collect();
-    let left = |r: &Response| {
-        let most = r.steps.iter().map(super::response::Step::residue).fold(0.0, f64::max);
-        format!("{} {:.1} %", r.name(), 100.0 * most)
+/// By how much it is below a limit.
+fn below(found: Option<Summary>, limit: f64) -> Option<Summary> {
+    found.map(|s| Summary { mean: limit - s.mean, ..s })
+}
+
+fn mean(list: &[f64]) -> Option<f64> {
+    (!list.is_empty()).then(|| list.iter().sum::<f64>() / list.len() as f64)
+}
+
+/// The deviation of a series, from when the single flows send, by its mean.
+fn variation(series: &[f64]) -> Option<f64> {
+    let late = series.get(2..)?;
+    let middle = mean(late)?;
+    let squares: Vec<f64> = late.iter().map(|v| (v - middle).powi(2)).collect();
+    Some(mean(&squares)?.sqrt() / middle)
+}
+
+fn stable(responses: &[Response]) -> Vec<Part> {
+    let part = |response: &Response| {
+        let most = response.steps.iter().map(super::response::Step::residue).fold(0.0, f64::max);
+        let what = format!(
+            "{}: off by {:.1} % in the last quarter before the next step, {} % is stable",
+            response.name(),
+            100.0 * most,
+            100.0 * SETTLED
+        );
+        Part::fact(what, response.is_stable())
     };
-    let texts: Vec<String> = responses.iter().map(left).collect();
-    let text = format!(
-        "off in the last quarter before the next step by at most ({} % is stable): ",
-        100.0 * SETTLED
-    );
-    (of(&held), text + &texts.join(", "))
-}
-
-/// All of it, some of it, or nothing.
-fn of(held: &[bool]) -> Holds {
-    match held.iter().filter(|held| **held).count() {
-        0 => Holds::No,
-        n if n == held.len() => Holds::Yes,
-        _ => Holds::Partly,
-    }
-}
-
-/// More than nothing, at the 5 % level.
-fn above(summary: &Summary) -> bool {
-    summary.mean > 0.0 && summary.excludes_zero()
+    responses.iter().map(part).collect()
 }

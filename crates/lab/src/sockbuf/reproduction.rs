@@ -119,8 +119,8 @@ pub(crate) fn written(
 
 const NOTES: [&str; 3] = [
     "The paper prints no numbers that came out: its claims in words are judged, and four goals of our own.",
-    "The proposed mechanism is judged by ours (`gains=damped`, `excess=product`), ATBT by what the paper prints (`tuner=atbt`). \
-     Differences are paired by run; more and less mean that the 95 % interval leaves zero out.",
+    "The proposed mechanism is judged with the paper's constants (`gains=paper`, `excess=bandwidth`) against ATBT as it is printed \
+     (`tuner=atbt`). Ours is `gains=damped`, `excess=product`; the original ATBT is `tuner=atbt-original`.",
     "Figure 15 is captioned as throughput and cited as buffer (B15): both are drawn. Figures by loss and of a step of the rates are \
      ours. Commands that name several constants run more points than are drawn.",
 ];

@@ -23,7 +23,7 @@ pub enum Contender {
     AtbtOriginal,
 }
 
-/// All, ours first. The paper's "proposed mechanism" is judged by ours.
+/// All, ours first. The paper's "proposed mechanism" is judged by the controller with its constants.
 pub const CONTENDERS: [Contender; 4] =
     [Contender::Ours, Contender::Paper, Contender::Atbt, Contender::AtbtOriginal];
 

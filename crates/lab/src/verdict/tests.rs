@@ -1,65 +1,168 @@
-//! Which rule gives which verdict.
+//! Which evidence gives which verdict.
 
 use super::*;
 
 fn found(mean: f64, ci95: Option<f64>) -> Figure {
-    Figure { mean, ci95, runs: 2 }
+    Figure { mean, ci95, runs: 5 }
+}
+
+fn target(id: &str, value: Option<f64>, suspect: bool) -> Target {
+    let value = value.map(toml::Value::Float);
+    Target { value, suspect, ..Target::own(id.to_owned(), "", "a claim") }
+}
+
+/// One claim alone.
+fn alone(printed: Option<f64>, judged: Judged) -> Verdict {
+    judge(vec![(target("x", printed, false), judged)]).swap_remove(0)
+}
+
+fn number_is(mean: f64, ci95: Option<f64>) -> Holds {
+    alone(Some(100.0), Judged::number(Some(found(mean, ci95)), Tolerance::Mean)).holds
+}
+
+fn runs(values: &[f64]) -> Option<Summary> {
+    Summary::of(values).ok()
+}
+
+/// Eight runs around a mean, as far apart as is said.
+fn around(mean: f64, apart: f64) -> Option<Summary> {
+    runs(&[-1.0, 1.0, -0.5, 0.5, -0.25, 0.25, -0.75, 0.75].map(|x| mean + apart * x))
 }
 
 #[test]
-fn a_number_of_somebody_else_is_near_on_either_side_or_not() {
-    let of = |mean, ci95| Rule::Near(10.0).judge(100.0, &found(mean, ci95));
-    assert_eq!([91.0, 110.0].map(|mean| of(mean, None)), [Holds::Yes; 2]);
-    assert_eq!([81.0, 119.0].map(|mean| of(mean, None)), [Holds::Partly; 2]);
-    assert_eq!([79.0, 121.0].map(|mean| of(mean, None)), [Holds::No; 2]);
-    // An interval that holds the printed number lifts in part, and nothing else: a wide one proves nothing.
-    assert_eq!((of(115.0, Some(16.0)), of(115.0, Some(14.0))), (Holds::Yes, Holds::Partly));
-    assert_eq!(of(130.0, Some(500.0)), Holds::No);
+fn a_number_is_the_printed_one_on_either_side_or_is_not_or_the_runs_leave_it_open() {
+    assert_eq!([91.0, 100.0, 109.0].map(|mean| number_is(mean, Some(2.0))), [Holds::Yes; 3]);
+    assert_eq!([70.0, 85.0, 115.0, 130.0].map(|mean| number_is(mean, Some(2.0))), [Holds::No; 4]);
+    // More than the printed number is no better than less.
+    assert_eq!(number_is(150.0, Some(2.0)), number_is(50.0, Some(2.0)));
+    // A wide interval proves neither: not what lies near, and not what lies far.
+    assert_eq!([100.0, 115.0, 140.0].map(|mean| number_is(mean, Some(60.0))), [Holds::Open; 3]);
+    assert_eq!(number_is(f64::NAN, None), Holds::Open);
+    // A printed 0.03 is whatever is rounded so.
+    let small =
+        |mean| alone(Some(0.03), Judged::number(Some(found(mean, Some(0.0001))), Tolerance::Mean)).holds;
+    assert_eq!([0.0345, 0.0355].map(small), [Holds::Yes, Holds::No]);
+    let one_run = Figure { runs: 1, ..Figure::computed(100.0) };
+    assert_eq!(alone(Some(100.0), Judged::number(Some(one_run), Tolerance::Mean)).holds, Holds::Open);
+    let computed = |mean| Judged::number(Some(Figure::computed(mean)), Tolerance::Formula);
+    assert_eq!([100.0, 100.1].map(|mean| alone(Some(100.0), computed(mean)).holds), [Holds::Yes, Holds::No]);
 }
 
 #[test]
-fn what_is_better_than_printed_exceeds_it() {
-    let less = |mean, ci95| Rule::Less(10.0).judge(100.0, &found(mean, ci95));
-    assert_eq!([95.0, 105.0, 115.0, 125.0].map(|mean| less(mean, None)), {
-        [Holds::Yes, Holds::Yes, Holds::Partly, Holds::No]
-    });
-    assert_eq!((less(85.0, Some(14.0)), less(85.0, Some(16.0))), (Holds::Better, Holds::Yes));
-    let more = |mean| Rule::More(10.0).judge(100.0, &found(mean, None));
-    assert_eq!([115.0, 95.0, 85.0, 75.0].map(more), [Holds::Better, Holds::Yes, Holds::Partly, Holds::No]);
+fn a_number_that_is_off_is_in_trend_where_the_difference_is_beyond_doubt() {
+    let with = |gain| {
+        let judged = Judged::number(Some(found(150.0, Some(2.0))), Tolerance::Mean);
+        alone(Some(100.0), judged.or_at_least(Part::effect("better", gain, 0.0))).holds
+    };
+    assert_eq!(with(around(5.0, 1.0)), Holds::Trend);
+    assert_eq!([around(0.1, 1.0), around(-5.0, 1.0), runs(&[5.0]), None].map(with), [Holds::No; 4]);
 }
 
 #[test]
-fn a_gain_reaches_exceeds_or_is_one_at_all() {
-    let of = |mean, ci95| Rule::Gain.judge(20.0, &found(mean, ci95));
-    assert_eq!((of(23.0, Some(2.5)), of(23.0, None)), (Holds::Better, Holds::Better));
-    assert_eq!((of(22.0, Some(2.5)), of(18.0, Some(2.5))), (Holds::Yes, Holds::Yes));
-    assert_eq!((of(17.0, Some(2.5)), of(2.0, Some(2.5))), (Holds::Partly, Holds::No));
-    assert_eq!(of(-2.0, None), Holds::No);
+fn a_bound_is_kept_by_the_whole_interval() {
+    let most = |mean, half| alone(Some(10.0), Judged::at_most(Some(found(mean, Some(half))))).holds;
+    assert_eq!(
+        [most(9.0, 0.5), most(9.8, 0.5), most(10.2, 0.5), most(11.0, 0.5)],
+        [Holds::Yes, Holds::Open, Holds::Open, Holds::No]
+    );
+    let least = |mean, half| alone(Some(10.0), Judged::at_least(Some(found(mean, Some(half))))).holds;
+    assert_eq!(
+        [least(11.0, 0.5), least(10.2, 0.5), least(9.8, 0.5), least(9.0, 0.5)],
+        [Holds::Yes, Holds::Open, Holds::Open, Holds::No]
+    );
+    assert_eq!(alone(Some(10.0), Judged::at_most(None::<Figure>)).holds, Holds::Open);
+}
+
+/// Every kind of part can be so, be otherwise, and be left open.
+#[test]
+fn a_part_is_so_or_not_or_open() {
+    let of = |part: Part| alone(None, Judged::parts(vec![part])).holds;
+    assert_eq!(of(Part::effect("", around(5.0, 1.0), 1.0)), Holds::Yes);
+    // What cannot be as much as would matter is not so: equal runs, and a little that is not beyond doubt.
+    assert_eq!([0.0, 1.0].map(|matters| of(Part::effect("", runs(&[0.0; 8]), matters))), [Holds::No; 2]);
+    assert_eq!(of(Part::effect("", around(0.1, 1.0), 1.0)), Holds::No);
+    assert_eq!(of(Part::effect("", around(-5.0, 1.0), 0.0)), Holds::No);
+    assert_eq!(of(Part::effect("", around(0.5, 3.0), 1.0)), Holds::Open);
+    assert_eq!([runs(&[5.0]), None].map(|found| of(Part::effect("", found, 1.0))), [Holds::Open; 2]);
+    assert_eq!(of(Part::within("", around(0.0, 0.1), 1.0)), Holds::Yes);
+    assert_eq!(of(Part::within("", around(-2.0, 0.1), 1.0)), Holds::No);
+    assert_eq!([around(0.9, 1.0), None].map(|found| of(Part::within("", found, 1.0))), [Holds::Open; 2]);
+    assert_eq!([true, false].map(|so| of(Part::fact("", so))), [Holds::Yes, Holds::No]);
 }
 
 #[test]
-fn a_bound_is_kept_or_not() {
-    let most = |mean| Rule::AtMost(2.0).judge(10.0, &found(mean, None));
-    assert_eq!([1.0, 10.0, 11.0, 13.0].map(most), [Holds::Yes, Holds::Yes, Holds::Partly, Holds::No]);
-    let least = |mean| Rule::AtLeast(2.0).judge(10.0, &found(mean, None));
-    assert_eq!([19.0, 10.0, 9.0, 7.0].map(least), [Holds::Yes, Holds::Yes, Holds::Partly, Holds::No]);
+fn a_claim_in_words_says_how_much_of_it_is_so() {
+    let of = |parts: &[bool]| {
+        let parts = parts.iter().map(|so| Part::fact("it", *so)).collect();
+        let verdict = alone(None, Judged::parts(parts));
+        (verdict.holds, verdict.text())
+    };
+    assert_eq!(of(&[true, true]), (Holds::Yes, "reproduced".to_owned()));
+    assert_eq!(of(&[true, true, false]), (Holds::Trend, "in trend only: 2 of 3".to_owned()));
+    assert_eq!(of(&[true, false, false]), (Holds::No, "not reproduced: 1 of 3".to_owned()));
+    assert_eq!(of(&[false, false]), (Holds::No, "not reproduced".to_owned()));
+    assert_eq!(of(&[]), (Holds::Open, "cannot be judged".to_owned()));
+    let mixed = Judged::parts(vec![Part::fact("a", false), Part::effect("b", None, 0.0)]).noting("c");
+    let mixed = alone(None, mixed);
+    assert_eq!((mixed.holds, mixed.judged.measured.as_str()), (Holds::Open, "✗ a | ? b | c"));
+    let hopeless = [Part::fact("", false), Part::fact("", false), Part::effect("", None, 0.0)];
+    assert_eq!(alone(None, Judged::parts(hopeless.to_vec())).holds, Holds::No);
+}
+
+/// One test of twenty whose probability is 3 % says nothing: one in twenty would come out so by chance alone.
+#[test]
+fn tests_of_a_paper_count_together() {
+    let doubtful = around(1.0, 1.9);
+    let p = doubtful.and_then(|s| s.p_above(0.0)).expect("eight runs");
+    assert!((0.005..0.05).contains(&p), "{p}");
+    let claim = |found| (target("x", None, false), Judged::parts(vec![Part::effect("", found, 0.0)]));
+    assert_eq!(judge(vec![claim(doubtful)])[0].holds, Holds::Yes);
+    let others = std::iter::repeat_with(|| claim(around(0.2, 2.0))).take(19);
+    let among = judge([claim(doubtful)].into_iter().chain(others).collect());
+    assert_eq!(among[0].holds, Holds::Open);
 }
 
 #[test]
-fn no_number_is_no_success() {
-    for rule in [Rule::Near(1.0), Rule::Less(1.0), Rule::More(1.0), Rule::Gain, Rule::AtMost(1.0)] {
-        assert_eq!(rule.judge(1.0, &found(f64::NAN, None)), Holds::No, "{rule:?}");
-    }
+fn a_gain_exceeds_only_over_a_scheme_that_is_reproduced() {
+    let of = |baseline: f64, gain: Option<Summary>| {
+        let base = Judged::number(Some(found(baseline, Some(1.0))), Tolerance::Mean);
+        let claims = vec![
+            (target("base", Some(100.0), false), base),
+            (target("gain", Some(20.0), false), Judged::gain(gain, "base")),
+        ];
+        let verdict = judge(claims).swap_remove(1);
+        (verdict.holds, verdict.exceeded)
+    };
+    assert_eq!(of(100.0, around(40.0, 1.0)), (Holds::Yes, true));
+    assert_eq!(of(150.0, around(40.0, 1.0)), (Holds::Trend, false));
+    // The other's number is near, but so uncertain that it is none.
+    assert_eq!(of(130.0, around(40.0, 1.0)), (Holds::Trend, false));
+    assert_eq!(of(150.0, around(21.0, 1.0)), (Holds::Yes, false));
+    // More than printed, but within the tolerance.
+    assert_eq!(of(100.0, around(24.0, 0.5)), (Holds::Yes, false));
+    assert_eq!(of(100.0, around(10.0, 1.0)), (Holds::Trend, false));
+    assert_eq!(of(100.0, around(-10.0, 1.0)), (Holds::No, false));
+    assert_eq!(of(100.0, runs(&[40.0])), (Holds::Open, false));
 }
 
 #[test]
-fn what_contradicts_itself_says_by_which_reading_it_would_hold() {
-    let target = |suspect| Target { suspect, ..crate::dtc::reproduction::PAPER.targets().swap_remove(0) };
-    let judged = || Judged::number(3010.0, Figure::computed(3010.0), Rule::Near(1.0));
-    assert_eq!(Verdict::of(target(false), judged()).holds, Holds::Yes);
-    for verdict in [Verdict::of(target(true), judged()), Verdict::of(target(false), judged().against("D9"))] {
-        assert_eq!((verdict.holds, verdict.reading), (Holds::Contradicted, Holds::Yes));
-    }
+fn ours_never_changes_a_verdict() {
+    let judged = || Judged::number(Some(found(150.0, Some(2.0))), Tolerance::Mean);
+    let ours = judged().beside(Some(found(100.0, Some(1.0))), Some(found(-33.0, Some(1.0))));
+    let (without, with) = (alone(Some(100.0), judged()), alone(Some(100.0), ours));
+    assert_eq!((without.holds, with.holds), (Holds::No, Holds::No));
+    assert_eq!((without.off(), without.ratio()), (with.off(), with.ratio()));
+    assert_eq!((with.record().ours, with.record().ours_above), (Some(100.0), Some(-33.0)));
+}
+
+#[test]
+fn what_contradicts_itself_is_judged_by_our_reading() {
+    let judged = || Judged::number(Some(Figure::computed(9.1)), Tolerance::Formula);
+    let suspect = judge(vec![(target("x", Some(9.1), true), judged())]).swap_remove(0);
+    assert_eq!((suspect.holds, suspect.contradicted), (Holds::Yes, true));
+    let instead = alone(Some(24.0), judged().instead(9.1, "D5"));
+    assert_eq!((instead.holds, instead.contradicted), (Holds::Yes, true));
+    assert!(!alone(Some(9.1), judged()).contradicted);
 }
 
 #[test]
@@ -72,10 +175,9 @@ fn numbers_have_the_digits_that_say_something() {
     assert_eq!(found(0.0066, Some(0.000_41)).text(), "0.00660 ± 0.00041");
     assert_eq!(found(-0.0001, Some(0.02)).text(), "0.000 ± 0.020");
     assert_eq!(found(12.5, Some(0.0)).text(), "12.5");
-    let verdict = |printed: f64, unit: &str, ours: f64| Verdict {
-        printed: Some(printed),
+    let verdict = |printed: f64, unit: &str, found: f64| Verdict {
         unit: unit.to_owned(),
-        ..Verdict::asked(String::new(), "", "", Judged::number(printed, Figure::computed(ours), Rule::Gain))
+        ..alone(Some(printed), Judged::number(Some(Figure::computed(found)), Tolerance::Mean))
     };
     assert_eq!(verdict(200.0, "s", 190.0).off().as_deref(), Some("-5.0 %"));
     assert_eq!(verdict(20.0, "%", 23.0).off().as_deref(), Some("+3.0 points"));

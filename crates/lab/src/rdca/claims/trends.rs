@@ -1,199 +1,173 @@
 //! What the paper claims of its figures in words.
 
-use super::{Holds, Judge, Judged, nothing, rounded, why};
+use super::{Judge, Judged, rounded, why};
 use crate::rdca::Protocol;
 use crate::rdca::sweeps::{Load, Quantity, TCPS};
-use crate::verdict::Figure;
-
-/// A claim in words: whether it holds, and what was measured.
-type Claim = (Holds, String);
+use crate::stats::Summary;
+use crate::verdict::{self, Figure, Part};
 
 impl Judge<'_> {
     pub(super) fn trend(&self, name: &str) -> Judged {
-        let (senders, rates) = (self.sweeps.by_senders(), self.sweeps.by_rate());
-        let claim = match name {
-            "trend.1" => Some(self.grows_linearly(&senders)),
-            "trend.2" => Some(self.better(&senders, Quantity::DeliveryRatio, 1.0).judged()),
-            "trend.3" => {
-                let times = self.better(&senders, Quantity::Delay, 0.1);
-                self.stable(&senders, Quantity::Delay, 2.0)
-                    .map(|(flat, text)| times.and(flat, &format!("a tenth of theirs; {text}")))
+        let of: fn(&Self, Protocol) -> Vec<Part> = match name {
+            "trend.1" => Self::grows_linearly,
+            "trend.2" => {
+                |judge, whose| judge.all(judge.sweeps.by_senders(), whose, Quantity::DeliveryRatio, 1.0)
             }
-            "trend.4" => {
-                let less = self.better(&senders, Quantity::Energy, 1.0);
-                self.stable(&senders, Quantity::Energy, 1.5).map(|(stable, text)| less.and(stable, &text))
-            }
-            "trend.5" => self.hardly_a_word(&senders),
-            "trend.6" => self.saturates(&rates),
-            "trend.7" => Some(self.better(&rates, Quantity::Lost, 1.0).judged()),
-            "trend.8" => Some(self.better(&rates, Quantity::Delay, 1.0).judged()),
-            "trend.9" => {
-                let less = self.better(&rates, Quantity::Energy, 1.0);
-                self.tcps_nearly_equal(&rates).map(|(equal, text)| less.and(equal, &text))
-            }
-            "trend.10" => {
-                let count = self.better(&rates, Quantity::Control, 0.1);
-                Some(Count { text: format!("a tenth of theirs; {}", count.text), ..count }.judged())
-            }
-            "trend.11" => Some(self.near_and_far(&senders)),
+            "trend.3" => |judge, whose| {
+                // An order of magnitude.
+                let times = judge.all(judge.sweeps.by_senders(), whose, Quantity::Delay, 0.1);
+                times.into_iter().chain([judge.stable(whose, Quantity::Delay, 2.0)]).collect()
+            },
+            "trend.4" => |judge, whose| {
+                let less = judge.all(judge.sweeps.by_senders(), whose, Quantity::Energy, 1.0);
+                less.into_iter().chain([judge.stable(whose, Quantity::Energy, 1.5)]).collect()
+            },
+            "trend.5" => Self::hardly_a_word,
+            "trend.6" => Self::saturates,
+            "trend.7" => |judge, whose| judge.all(judge.sweeps.by_rate(), whose, Quantity::Lost, 1.0),
+            "trend.8" => |judge, whose| judge.all(judge.sweeps.by_rate(), whose, Quantity::Delay, 1.0),
+            "trend.9" => |judge, whose| {
+                let less = judge.all(judge.sweeps.by_rate(), whose, Quantity::Energy, 1.0);
+                less.into_iter().chain([judge.tcps_nearly_equal()]).collect()
+            },
+            // Well below is a tenth.
+            "trend.10" => |judge, whose| judge.all(judge.sweeps.by_rate(), whose, Quantity::Control, 0.1),
+            "trend.11" => Self::near_and_far,
             other => return Judged::unknown(other),
         };
-        let Some((holds, measured)) = claim else { return nothing() };
-        let judged = Judged::said(holds, measured).because(why(name));
+        let ours = verdict::so(&of(self, Protocol::Rdca));
+        let judged = Judged::parts(of(self, Protocol::RdcaPaper)).because(why(name));
+        let judged = judged.noting(format!("ours: {ours}"));
         if name == "trend.6" { judged.against("H5") } else { judged }
     }
 
+    /// Better than `times` the best TCP's at each load.
+    fn all(&self, loads: Vec<Load>, whose: Protocol, quantity: Quantity, times: f64) -> Vec<Part> {
+        loads.into_iter().map(|load| self.better(load, whose, quantity, times)).collect()
+    }
+
     /// Throughput in proportion to the senders, and of no TCP.
-    fn grows_linearly(&self, loads: &[Load]) -> Claim {
-        let linear = |protocol| {
-            let of = |load: &Load| self.sweeps.mean(*load, protocol, Quantity::Throughput);
-            let one = of(&loads[0]);
-            loads.iter().filter(|load| of(load) >= 0.97 * one * load.senders as f64).count()
+    fn grows_linearly(&self, whose: Protocol) -> Vec<Part> {
+        let loads = self.sweeps.by_senders();
+        let (first, last) = (loads[0], loads[loads.len() - 1]);
+        let times = last.senders as f64 / first.senders as f64;
+        // Of that many times one sender's throughput, less 3 %. The networks differ, so that a run is paired with any other.
+        let above = |protocol| {
+            let [one, all] =
+                [first, last].map(|load| self.sweeps.values(load, protocol, Quantity::Throughput));
+            let gains = one.into_iter().zip(all).filter_map(|(one, all)| Some(all? - 0.97 * times * one?));
+            Summary::of(&gains.collect::<Vec<_>>()).ok()
         };
-        let (ours, all) = (linear(Protocol::Rdca), loads.len());
-        let theirs = TCPS.map(linear);
-        let holds = match ours == all {
-            true if theirs.iter().all(|&n| n < all) => Holds::Yes,
-            true => Holds::Partly,
-            false => Holds::No,
+        let part = |protocol: Protocol, found, word: &str| {
+            let of = |load| rounded(self.sweeps.mean(load, protocol, Quantity::Throughput));
+            let what = format!("{}: {} to {} kB/s, {word}", protocol.word(), of(first), of(last));
+            Part::effect(what, found, 0.0)
         };
-        let list: Vec<String> = theirs.iter().map(ToString::to_string).collect();
-        (
-            holds,
-            format!(
-                "at least 97 % of so many times one sender's in {ours} of {all} cases; the TCPs in {}",
-                list.join(", ")
-            ),
-        )
+        let linear = part(whose, above(whose), "97 % of linear or more");
+        let saturate = TCPS.map(|tcp| part(tcp, above(tcp).map(|s| s.negated()), "less than that"));
+        [linear].into_iter().chain(saturate).collect()
     }
 
-    /// In how many cases ours is better than `times` the best TCP's.
-    fn better(&self, loads: &[Load], quantity: Quantity, times: f64) -> Count {
-        let higher = matches!(quantity, Quantity::DeliveryRatio | Quantity::Throughput);
-        let of = |load: &Load, protocol| self.sweeps.mean(*load, protocol, quantity);
-        let best = |load: &Load| {
-            let theirs = TCPS.iter().map(|tcp| of(load, *tcp));
-            if higher {
-                theirs.fold(f64::NEG_INFINITY, f64::max)
-            } else {
-                theirs.fold(f64::INFINITY, f64::min)
-            }
+    /// The most by number of senders is no more than `times` the least.
+    fn stable(&self, whose: Protocol, quantity: Quantity, times: f64) -> Part {
+        let Some(span) = self.span(&self.sweeps.by_senders(), &[whose], quantity) else {
+            return Part::effect("stable", None, 0.0);
         };
-        let gains = |load: &Load| {
-            let gain = of(load, Protocol::Rdca) - times * best(load);
-            if higher { gain } else { -gain }
-        };
-        let list: Vec<String> = loads
-            .iter()
-            .map(|load| {
-                let [ours, best] = [of(load, Protocol::Rdca), best(load)].map(rounded);
-                format!("{ours}/{best}")
-            })
-            .collect();
-        Count {
-            holding: loads.iter().filter(|load| gains(load) > 0.0).count(),
-            no_worse: loads.iter().filter(|load| gains(load) >= 0.0).count(),
-            all: loads.len(),
-            text: format!("ours/best TCP {}", list.join(", ")),
-        }
-    }
-
-    /// Whether the most is no more than `times` the least.
-    fn stable(&self, loads: &[Load], quantity: Quantity, times: f64) -> Option<(bool, String)> {
-        let span = self.span(loads, &[Protocol::Rdca], quantity)?;
         let (least, most) = (span.least().mean, span.most().mean);
-        let [from, to] = [least, most].map(rounded);
-        Some((most <= times * least, format!("from {from} to {to}, stable is {times} times")))
+        let what = format!("means from {} to {}, stable is {times} times", rounded(least), rounded(most));
+        Part::fact(what, most <= times * least)
     }
 
-    fn hardly_a_word(&self, loads: &[Load]) -> Option<Claim> {
-        let ours = self.span(loads, &[Protocol::Rdca], Quantity::Control)?.most().mean;
-        let theirs = self.span(loads, &TCPS, Quantity::Control)?.least().mean;
-        let text = format!("ours at most {ours:.5}, the TCPs at least {theirs:.3}");
-        let holds = match (ours < 0.01, theirs >= 0.9) {
-            (true, true) => Holds::Yes,
-            (false, false) => Holds::No,
-            _ => Holds::Partly,
+    fn hardly_a_word(&self, whose: Protocol) -> Vec<Part> {
+        let parts = self.sweeps.by_senders().into_iter().flat_map(|load| {
+            let mean = |protocol| self.sweeps.mean(load, protocol, Quantity::Control);
+            let little = self.sweeps.by_run(load, Quantity::Control, |of| Some(0.01 - of(whose)?));
+            let much = self.sweeps.by_run(load, Quantity::Control, |of| {
+                let all = TCPS.iter().map(|tcp| of(*tcp)).collect::<Option<Vec<f64>>>()?;
+                Some(all.into_iter().reduce(f64::min)? - 0.9)
+            });
+            let theirs = TCPS.map(mean).into_iter().fold(f64::INFINITY, f64::min);
+            [
+                Part::effect(
+                    format!("{} senders: {:.4}, near 0 is 0.01", load.senders, mean(whose)),
+                    little,
+                    0.0,
+                ),
+                Part::effect(format!("the TCPs {theirs:.3} at least, about 1 is 0.9"), much, 0.0),
+            ]
+        });
+        parts.collect()
+    }
+
+    fn saturates(&self, whose: Protocol) -> Vec<Part> {
+        let loads = self.sweeps.by_rate();
+        let last = loads[loads.len() - 1];
+        let offered = last.rate as f64 / 1e3;
+        let of = |load: Load, protocol| self.sweeps.values(load, protocol, Quantity::Throughput);
+        let runs = of(last, whose).len();
+        let by_run = |of: &dyn Fn(usize) -> Option<f64>| {
+            Summary::of(&(0..runs).filter_map(of).collect::<Vec<_>>()).ok()
         };
-        Some((holds, text))
+        let at_last = by_run(&|run| of(last, whose)[run]);
+        let shown = at_last.map_or("none".to_owned(), |s| Figure::from(s).text());
+        let more = |least: f64| at_last.map(|s| Summary { mean: s.mean - least, ..s });
+        // The share of rates at which none of the TCPs brings more.
+        let highest = by_run(&|run| {
+            let is_highest = |load: &Load| {
+                let theirs = TCPS.iter().map(|tcp| of(*load, *tcp)[run]).collect::<Option<Vec<f64>>>()?;
+                Some(f64::from(u8::from(
+                    theirs.into_iter().all(|tcp| of(*load, whose)[run].is_some_and(|o| o > tcp)),
+                )))
+            };
+            let all = loads.iter().map(is_highest).collect::<Option<Vec<f64>>>()?;
+            Some(all.iter().sum::<f64>() / all.len() as f64)
+        });
+        let share = highest.map_or("none".to_owned(), |s| Figure::from(s).scaled(100.0, 0.0).text());
+        vec![
+            Part::effect(
+                format!("{shown} kB/s of {offered} at the highest rate: saturated is nine tenths at most"),
+                more(0.9 * offered).map(|s| s.negated()),
+                0.0,
+            ),
+            Part::within("near 8 kB/s is a tenth more or less", more(8.0), 0.8),
+            Part::effect(
+                format!("highest at {share} % of the rates, most is above 50 %"),
+                highest.map(|s| Summary { mean: s.mean - 0.5, ..s }),
+                0.0,
+            ),
+        ]
     }
 
-    fn saturates(&self, loads: &[Load]) -> Option<Claim> {
-        let of = |load: &Load| self.sweeps.mean(*load, Protocol::Rdca, Quantity::Throughput);
-        let (most, last) = (loads.iter().map(of).reduce(f64::max)?, of(loads.last()?));
-        // A single sender that keeps up with every rate does not saturate.
-        let offered = loads.last().map_or(0.0, |load| load.rate as f64 / 1e3);
-        let saturates = last < 0.9 * offered && last > 0.9 * most;
-        let highest = self.better(loads, Quantity::Throughput, 1.0);
-        let holds = match (saturates, 2 * highest.holding > highest.all) {
-            (true, true) => Holds::Yes,
-            (false, false) => Holds::No,
-            _ => Holds::Partly,
-        };
-        let text = format!(
-            "{last:.2} kB/s at the highest rate, {most:.2} at most, the path carries {}; highest in {} of {}; {}; 8 kB/s \
-             contradicts Table 2 (H5)",
-            Figure::from(self.sweeps.capacity(1)).text(),
-            highest.holding,
-            highest.all,
-            highest.text
-        );
-        Some((holds, text))
-    }
-
-    fn tcps_nearly_equal(&self, loads: &[Load]) -> Option<(bool, String)> {
-        let apart = loads.iter().map(|load| {
-            let span = self.span(&[*load], &TCPS, Quantity::Energy)?;
+    fn tcps_nearly_equal(&self) -> Part {
+        let apart = self.sweeps.by_rate().into_iter().map(|load| {
+            let span = self.span(&[load], &TCPS, Quantity::Energy)?;
             Some(span.most().mean / span.least().mean)
         });
-        let most = apart.collect::<Option<Vec<f64>>>()?.into_iter().fold(1.0, f64::max);
-        Some((
-            most <= 1.1,
-            format!("the TCPs at most {:.0} % apart; totals of the network (H19)", 100.0 * (most - 1.0)),
-        ))
+        let Some(apart) = apart.collect::<Option<Vec<f64>>>() else {
+            return Part::effect("the TCPs nearly equal", None, 0.0);
+        };
+        let most = apart.into_iter().fold(1.0, f64::max);
+        let what = format!(
+            "the TCPs' means at most {:.0} % apart, a tenth is nearly equal; totals of the network (H19)",
+            100.0 * (most - 1.0)
+        );
+        Part::fact(what, most <= 1.1)
     }
 
     /// Jain's index where there are several senders.
-    fn near_and_far(&self, loads: &[Load]) -> Claim {
-        let several: Vec<Load> = loads.iter().copied().filter(|load| load.senders > 1).collect();
-        let of = |load: &Load, protocol| self.sweeps.mean(*load, protocol, Quantity::Fairness);
-        let fair = several.iter().filter(|load| of(load, Protocol::Rdca) >= 0.95).count();
-        let list: Vec<String> = several
-            .iter()
-            .map(|load| format!("{:.4}/{:.4}", of(load, Protocol::Rdca), of(load, Protocol::NewReno)))
-            .collect();
-        let text = format!("Jain's index, ours/NewReno {}; 0.95 is fair", list.join(", "));
-        Count { holding: fair, no_worse: fair, all: several.len(), text }.judged()
-    }
-}
-
-/// In how many cases something holds.
-struct Count {
-    holding: usize,
-    /// The same and ties.
-    no_worse: usize,
-    all: usize,
-    text: String,
-}
-
-impl Count {
-    fn judged(self) -> Claim {
-        let holds = match self.holding {
-            n if n == self.all => Holds::Yes,
-            0 if self.no_worse < self.all => Holds::No,
-            _ => Holds::Partly,
+    fn near_and_far(&self, whose: Protocol) -> Vec<Part> {
+        let several = self.sweeps.by_senders().into_iter().filter(|load| load.senders > 1);
+        let part = |load: Load| {
+            let of = |protocol| self.sweeps.mean(load, protocol, Quantity::Fairness);
+            let found = self.sweeps.by_run(load, Quantity::Fairness, |of| Some(of(whose)? - 0.95));
+            let what = format!(
+                "{} senders: Jain's index {:.4}, NewReno's {:.4}; 0.95 is similar",
+                load.senders,
+                of(whose),
+                of(Protocol::NewReno)
+            );
+            Part::effect(what, found, 0.0)
         };
-        (holds, format!("in {} of {} cases; {}", self.holding, self.all, self.text))
-    }
-
-    /// Something else must hold too.
-    fn and(self, other: bool, text: &str) -> Claim {
-        let (holds, measured) = self.judged();
-        let holds = match (holds, other) {
-            (Holds::Yes, true) => Holds::Yes,
-            (Holds::No, false) => Holds::No,
-            _ => Holds::Partly,
-        };
-        (holds, format!("{measured}; {text}"))
+        several.map(part).collect()
     }
 }
