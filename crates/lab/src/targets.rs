@@ -85,6 +85,11 @@ struct File {
     target: Vec<Target>,
 }
 
+/// The values and trends of a paper's list.
+pub(crate) fn claims(list: &str) -> impl Iterator<Item = Target> {
+    read(list).into_iter().filter(|target| target.kind != Kind::Param)
+}
+
 /// The entries of a paper's list.
 ///
 /// # Panics

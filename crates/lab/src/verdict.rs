@@ -8,7 +8,7 @@
 use serde::Serialize;
 
 use crate::stats::{self, Summary};
-use crate::targets::Target;
+use crate::targets::{self, Target};
 
 /// The level of all tests of a paper together.
 const LEVEL: f64 = 0.05;
@@ -86,6 +86,11 @@ impl Figure {
     }
 }
 
+/// A number with its interval, or that there is none.
+pub fn shown(found: Option<impl Into<Figure>>) -> String {
+    found.map_or("none".to_owned(), |found| found.into().text())
+}
+
 impl From<Summary> for Figure {
     fn from(summary: Summary) -> Self {
         Self { mean: summary.mean, ci95: summary.ci95, runs: summary.runs }
@@ -126,8 +131,6 @@ pub enum Tolerance {
     Difference,
     /// A point: a share in per cent of which little is missing.
     Points,
-    /// Nothing but rounding: what a formula says.
-    Formula,
     /// What else, in the number's unit.
     Own(f64),
 }
@@ -138,7 +141,6 @@ impl Tolerance {
             Self::Mean => (0.1 * printed.abs()).max(half_a_digit(printed)),
             Self::Difference => (0.25 * printed.abs()).max(half_a_digit(printed)),
             Self::Points => 1.0,
-            Self::Formula => 1e-9 * printed.abs().max(1.0),
             Self::Own(tolerance) => tolerance,
         }
     }
@@ -162,7 +164,7 @@ pub struct Part {
 enum Test {
     /// That a difference of paired runs is above nothing. From `matters` on it would be what the paper says.
     Effect { found: Option<Summary>, matters: f64 },
-    /// That a number is none but for so much, on either side.
+    /// That a number is within a limit of 0, on either side.
     Within { found: Option<Summary>, limit: f64 },
     /// No chance is in it.
     Fact(bool),
@@ -191,12 +193,6 @@ impl Part {
     /// That something without chance is so.
     pub fn fact(what: impl Into<String>, is_so: bool) -> Self {
         Self { what: what.into(), test: Test::Fact(is_so) }
-    }
-
-    /// The same, said in other words.
-    #[must_use]
-    pub fn saying(self, what: impl FnOnce(&str) -> String) -> Self {
-        Self { what: what(&self.what), ..self }
     }
 
     fn probability(&self) -> Option<f64> {
@@ -322,9 +318,14 @@ impl Judged {
         Self::of(found.map_or(Evidence::Nothing, |found| Evidence::AtLeast(found.into())))
     }
 
-    /// Nothing measures it.
+    /// Nothing measures it, and why.
+    pub fn unmeasured(why: impl Into<String>) -> Self {
+        Self::of(Evidence::Nothing).noting(why)
+    }
+
+    /// No rule knows its name.
     pub fn unknown(name: &str) -> Self {
-        Self::of(Evidence::Nothing).noting(format!("nothing measures `{name}`"))
+        Self::unmeasured(format!("nothing measures `{name}`"))
     }
 
     fn of(evidence: Evidence) -> Self {
@@ -392,7 +393,6 @@ impl Judged {
             by => format!("{} %", number(100.0 * tolerance / by.abs())),
         };
         match &self.evidence {
-            Evidence::Number { tolerance: Tolerance::Formula, .. } => Some("equal".to_owned()),
             Evidence::Number { tolerance: Tolerance::Points, .. } => Some("within a point".to_owned()),
             Evidence::Number { tolerance: Tolerance::Own(own), .. } => {
                 Some(format!("within {}", number(*own)))
@@ -404,11 +404,12 @@ impl Judged {
         }
     }
 
-    fn effects(&self) -> Vec<&Part> {
+    /// What is tested of it.
+    fn tested(&self) -> &[Part] {
         match &self.evidence {
-            Evidence::Number { trend, .. } => trend.iter().collect(),
-            Evidence::Parts(parts) => parts.iter().collect(),
-            Evidence::AtMost(_) | Evidence::AtLeast(_) | Evidence::Nothing => Vec::new(),
+            Evidence::Number { trend, .. } => trend.as_slice(),
+            Evidence::Parts(parts) => parts,
+            Evidence::AtMost(_) | Evidence::AtLeast(_) | Evidence::Nothing => &[],
         }
     }
 }
@@ -464,18 +465,25 @@ pub struct Verdict {
     pub exceeded: bool,
 }
 
+/// Judges every value and trend of a list of targets, by what `of` knows of each.
+pub fn judge_list(list: &str, of: impl Fn(&Target) -> Judged) -> Vec<Verdict> {
+    let claims = targets::claims(list).map(|target| {
+        let judged = of(&target);
+        (target, judged)
+    });
+    judge(claims.collect())
+}
+
 /// Judges all claims of a paper.
 pub fn judge(claims: Vec<(Target, Judged)>) -> Vec<Verdict> {
-    let effects: Vec<&Part> = claims.iter().flat_map(|(_, judged)| judged.effects()).collect();
-    let tests: Vec<usize> = (0..effects.len()).filter(|i| effects[*i].probability().is_some()).collect();
-    let probabilities: Vec<f64> = tests.iter().filter_map(|i| effects[*i].probability()).collect();
-    let mut corrected = vec![1.0; effects.len()];
-    for (test, value) in tests.into_iter().zip(stats::holm(&probabilities)) {
-        corrected[test] = value;
-    }
-    let mut outcomes = effects.iter().zip(&corrected).map(|(part, value)| part.outcome(*value));
+    let tested = || claims.iter().flat_map(|(_, judged)| judged.tested());
+    let mut corrected = stats::holm(&tested().filter_map(Part::probability).collect::<Vec<_>>()).into_iter();
+    let mut outcome = |part: &Part| {
+        let corrected = part.probability().and_then(|_| corrected.next());
+        part.outcome(corrected.unwrap_or(1.0))
+    };
     let outcomes: Vec<Vec<Outcome>> =
-        claims.iter().map(|(_, judged)| outcomes.by_ref().take(judged.effects().len()).collect()).collect();
+        claims.iter().map(|(_, judged)| judged.tested().iter().map(&mut outcome).collect()).collect();
     let mut verdicts: Vec<Verdict> = claims
         .into_iter()
         .zip(outcomes)

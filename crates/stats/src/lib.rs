@@ -105,10 +105,18 @@ impl Summary {
         Some(law.sf(over / error))
     }
 
-    /// Of the values with the other sign.
+    /// What `of` makes of each of the runs, over those of which it makes something; `None` if of none.
+    pub fn by_run(runs: usize, of: impl Fn(usize) -> Option<f64>) -> Option<Self> {
+        Self::of(&(0..runs).filter_map(of).collect::<Vec<_>>()).ok()
+    }
+
+    /// Of the values times `factor` plus `zero`.
     #[must_use]
-    pub fn negated(self) -> Self {
-        Self { mean: -self.mean, min: -self.max, max: -self.min, ..self }
+    pub fn scaled(self, factor: f64, zero: f64) -> Self {
+        let [a, b] = [self.min, self.max].map(|end| factor * end + zero);
+        let mean = factor * self.mean + zero;
+        let ci95 = self.ci95.map(|half| half * factor.abs());
+        Self { mean, ci95, min: a.min(b), max: a.max(b), runs: self.runs }
     }
 
     /// Whether the interval leaves zero out: for the [`paired`] difference of two schemes, whether they
@@ -320,10 +328,29 @@ mod tests {
         let difference = paired(&SLEEP[1], &SLEEP[0]).expect("ten pairs");
         // Student 1908 by R's t.test(paired = TRUE): two-sided 0.002833.
         near(difference.p_above(0.0).expect("ten runs"), 0.002_833 / 2.0, 1e-6);
-        near(difference.negated().p_above(0.0).expect("ten runs"), 1.0 - 0.002_833 / 2.0, 1e-6);
+        near(difference.scaled(-1.0, 0.0).p_above(0.0).expect("ten runs"), 1.0 - 0.002_833 / 2.0, 1e-6);
         assert_eq!(Summary::of(&[1.0]).expect("a run").p_above(0.0), None);
         let equal = Summary::of(&[1.0; 3]).expect("runs");
         assert_eq!([0.5, 1.0, 2.0].map(|value| equal.p_above(value)), [Some(0.0), Some(1.0), Some(1.0)]);
+    }
+
+    #[test]
+    fn a_scaled_summary_is_that_of_scaled_values() {
+        let values = [1.0, 3.0, 2.0, 5.0];
+        for (factor, zero) in [(1.0, -0.2), (-1.0, 0.0), (-100.0, 100.0), (100.0, 0.0)] {
+            let scaled = Summary::of(&values).expect("runs").scaled(factor, zero);
+            let wanted = Summary::of(&values.map(|v| factor * v + zero)).expect("runs");
+            let ends = |s: Summary| [s.mean, s.ci95.expect("runs"), s.min, s.max];
+            for (found, wanted) in ends(scaled).into_iter().zip(ends(wanted)) {
+                near(found, wanted, 1e-12);
+            }
+            assert_eq!(scaled.runs, wanted.runs);
+        }
+        assert_eq!(
+            Summary::by_run(4, |run| (run != 1).then_some(values[run])),
+            Summary::of(&[1.0, 2.0, 5.0]).ok()
+        );
+        assert_eq!(Summary::by_run(4, |_| None), None);
     }
 
     #[test]

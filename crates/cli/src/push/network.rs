@@ -97,7 +97,7 @@ impl Found {
     }
 
     /// At most that many gateways, of those that the transfer may use.
-    fn limit(&mut self, most: u32) {
+    fn limit(self, most: u32) -> Self {
         let advised = self.said.advised().contains_key(&self.transfer);
         let section = self.said.transfers[self.transfer].section;
         let gateways = match &self.said.resolved().transfer[section].gateways {
@@ -108,19 +108,19 @@ impl Found {
             Some(GatewayChoice::Count(count)) if !advised => most.min(*count).to_string(),
             Some(GatewayChoice::Count(_) | GatewayChoice::Best(_)) | None => most.to_string(),
         };
-        self.set("gateways", &gateways);
+        self.set("gateways", &gateways)
     }
 
     /// The network with another value of a key of the transfer.
-    fn set(&mut self, key: &str, value: &str) {
+    fn set(self, key: &str, value: &str) -> Self {
         let section = self.said.transfers[self.transfer].section;
-        self.source = self.source.clone().set(format!("transfer.{section}.{key}={value}"));
+        Self { source: self.source.set(format!("transfer.{section}.{key}={value}")), ..self }
     }
 }
 
 /// The scenario with the file, of `length` bytes, in the place of its transfer's bytes.
 pub(super) fn scenario(network: &Network, gateways: Option<Wanted>, length: u64) -> Result<Pushed, Error> {
-    let mut found = Found::new(network, length)?;
+    let found = Found::new(network, length)?;
     let transfer = found.transfer;
     let scenario = found.source.scenario()?;
     let asked = scenario.advised().get(&transfer).cloned();
@@ -144,8 +144,7 @@ pub(super) fn scenario(network: &Network, gateways: Option<Wanted>, length: u64)
             (best.gateways as u32, Some(best))
         }
     };
-    found.limit(most);
-    Ok(Pushed { scenario: found.source.scenario()?, transfer, best })
+    Ok(Pushed { scenario: found.limit(most).source.scenario()?, transfer, best })
 }
 
 /// The network with another scheme for the file, as its file would say it.
@@ -155,12 +154,10 @@ pub(super) fn with_scheme(
     gateways: u32,
     length: u64,
 ) -> Result<Pushed, Error> {
-    let mut found = Found::new(network, length)?;
+    let found = Found::new(network, length)?;
     // From end to end there is no choice of gateways.
-    if scheme != Scheme::EndToEnd {
-        found.limit(gateways);
-    }
-    found.set("kind", &format!("{:?}", scheme.name()));
+    let found = if scheme == Scheme::EndToEnd { found } else { found.limit(gateways) };
+    let found = found.set("kind", &format!("{:?}", scheme.name()));
     Ok(Pushed { scenario: found.source.scenario()?, transfer: found.transfer, best: None })
 }
 

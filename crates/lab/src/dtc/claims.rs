@@ -5,14 +5,13 @@ use super::figures::Drawn;
 use super::tables::{HOPS, LOSSES, Tables};
 use crate::dtc::TARGETS;
 use crate::stats::Summary;
-use crate::targets::{self, Kind, Target};
-use crate::verdict::{self, Figure, Judged, MATTERS, Part, Tolerance, Verdict};
+use crate::targets::Target;
+use crate::verdict::{self, Figure, Judged, MATTERS, Part, Tolerance, Verdict, shown};
 
 /// Judges every claim by the tables and figures.
 pub fn verdicts(tables: &Tables, drawn: &[Drawn]) -> Vec<Verdict> {
     let judge = Judge { tables, drawn };
-    let claims = targets::read(TARGETS).into_iter().filter(|t| t.kind != Kind::Param);
-    verdict::judge(claims.map(|target| (target.clone(), judge.claim(&target))).collect())
+    verdict::judge_list(TARGETS, |target| judge.claim(target))
 }
 
 struct Judge<'a> {
@@ -125,11 +124,11 @@ impl Judge<'_> {
             "flying_start_efficiency_min" | "flying_start_efficiency_max" => {
                 let saved = |hops| shown(self.tables.saved_by_flying_start(hops, "data_transmissions"));
                 let [six, eleven] = HOPS.map(saved);
-                let judged = Judged::parts(Vec::new()).against("D19");
-                judged.noting(format!(
+                Judged::unmeasured(format!(
                     "of what it is a share is not said; of data transmissions flying start saves {six} % over 6 hops and {eleven} % over \
                      11, of the time what Table IV has"
                 ))
+                .against("D19")
             }
             "action32_effect_max" => {
                 let effect = self.tables.effect_of_action_32();
@@ -142,14 +141,14 @@ impl Judge<'_> {
             "e2e_factor_all" => {
                 let list: Vec<String> =
                     lossy().map(|(hops, loss)| format!("{:.1}", self.factor(hops, loss))).collect();
-                let above = self.tables.factors().map(|f| Summary { mean: f.mean - 1.0, ..f });
+                let above = self.tables.factors().map(|f| f.scaled(1.0, -1.0));
                 let judged = Judged::number(self.tables.factors(), Tolerance::Difference).instead(9.1, "D5");
                 let judged = judged.or_at_least(Part::effect("above 1", above, 0.0));
                 judged.noting(format!("the mean of {}", list.join(", "))).because(NODES)
             }
             "e2e_factor_best" => {
                 let factor = self.tables.of_factors(&[(11, 0.15)], |factors| factors[0]);
-                let above = factor.map(|f| Summary { mean: f.mean - 1.0, ..f });
+                let above = factor.map(|f| f.scaled(1.0, -1.0));
                 let judged = Judged::number(factor, Tolerance::Difference).instead(24.4, "D5");
                 judged.or_at_least(Part::effect("above 1", above, 0.0)).because(NODES)
             }
@@ -165,7 +164,7 @@ impl Judge<'_> {
     /// Table III, in its lower reading.
     fn throughput(&self, hops: usize) -> Judged {
         let percent = |mode| self.tables.throughput(mode, hops).map(|t| Figure::from(t).scaled(100.0, 0.0));
-        let faster = self.tables.throughput(Mode::Paper, hops).map(|t| Summary { mean: t.mean - 1.0, ..t });
+        let faster = self.tables.throughput(Mode::Paper, hops).map(|t| t.scaled(1.0, -1.0));
         let judged = Judged::number(percent(Mode::Paper), Tolerance::Difference)
             .or_at_least(Part::effect("faster than plain TCP", faster, 0.0))
             .beside(percent(Mode::Improved), None::<Figure>);
@@ -182,7 +181,7 @@ impl Judge<'_> {
     fn saved(&self, hops: usize, loss: f64, column: &str) -> Judged {
         let of = |mode| {
             let ratio = self.tables.ratio("data_transmissions", (mode, Mode::Tcp), hops, loss)?;
-            Some(Summary { mean: 100.0 - 100.0 * ratio.mean, ci95: ratio.ci95.map(|c| 100.0 * c), ..ratio })
+            Some(ratio.scaled(-100.0, 100.0))
         };
         let judged = Judged::gain(of(Mode::Paper), format!("dtc.nodtc_data_tx.n{hops}.{column}"));
         judged.because(NODES).beside(of(Mode::Improved), None::<Figure>)
@@ -338,8 +337,4 @@ impl Judge<'_> {
 /// The cells with losses.
 fn lossy() -> impl Iterator<Item = (usize, f64)> {
     HOPS.into_iter().flat_map(|hops| LOSSES[1..].iter().map(move |&(loss, _)| (hops, loss)))
-}
-
-fn shown(found: Option<Summary>) -> String {
-    found.map_or("none".to_owned(), |s| Figure::from(s).text())
 }

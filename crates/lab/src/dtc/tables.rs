@@ -119,8 +119,7 @@ impl Tables {
 
     /// What `of` makes of each run of a cell, by the run's number; `None` where it makes nothing of any.
     pub fn by_run(&self, of: impl Fn(usize) -> Option<f64>) -> Option<Summary> {
-        let runs = self.full.first().map_or(0, |cell| cell.3.runs);
-        Summary::of(&(0..runs).filter_map(of).collect::<Vec<_>>()).ok()
+        Summary::by_run(self.full.first().map_or(0, |cell| cell.3.runs), of)
     }
 
     /// Table III: the throughput with caching nodes as a multiple of plain TCP's, with 10 % loss.
@@ -172,7 +171,7 @@ impl Tables {
     pub fn saved_by_flying_start(&self, hops: usize, metric: &str) -> Option<Summary> {
         let (_, with, without) = self.short.iter().find(|s| s.0 == hops).expect("a length of Table IV");
         let ratio = stats::ratio(&values(with, metric), &values(without, metric)).ok()?;
-        Some(Summary { mean: 100.0 * (1.0 - ratio.mean), ci95: ratio.ci95.map(|half| 100.0 * half), ..ratio })
+        Some(ratio.scaled(-1.0, 1.0).scaled(100.0, 0.0))
     }
 
     /// Tables I to IV as files: their names and texts.

@@ -3,14 +3,13 @@
 use super::tables::{DEPLOYMENTS, QUANTITIES, Quantity, Tables, Way};
 use crate::mptcp::TARGETS;
 use crate::stats::Summary;
-use crate::targets::{self, Kind, Target};
-use crate::verdict::{self, Figure, Judged, MATTERS, Part, Tolerance, Verdict};
+use crate::targets::Target;
+use crate::verdict::{self, Figure, Judged, MATTERS, Part, Tolerance, Verdict, shown};
 
 /// Judges every claim, by the proposed scheme as it is printed.
 pub fn verdicts(tables: &Tables) -> Vec<Verdict> {
     let judge = Judge { tables };
-    let claims = targets::read(TARGETS).into_iter().filter(|t| t.kind != Kind::Param);
-    verdict::judge(claims.map(|target| (target.clone(), judge.claim(&target))).collect())
+    verdict::judge_list(TARGETS, |target| judge.claim(target))
 }
 
 /// Numbers that contradict others of the paper: what follows from those, and the erratum.
@@ -32,8 +31,10 @@ struct Judge<'a> {
     tables: &'a Tables,
 }
 
-/// The schemes of the paper, with its letters for them.
-const SCHEMES: [(Way, &str); 2] = [(Way::Conventional, "C"), (Way::Printed, "P")];
+/// The schemes of the paper with its letters for them; `way` is the proposed one.
+fn schemes(way: Way) -> [(Way, &'static str); 2] {
+    [(Way::Conventional, "C"), (way, "P")]
+}
 
 impl Judge<'_> {
     fn claim(&self, target: &Target) -> Judged {
@@ -105,7 +106,7 @@ impl Judge<'_> {
             Quantity::Transmissions | Quantity::DeliveryTime => -100.0,
             Quantity::Throughput | Quantity::DeliveryRatio => 100.0,
         };
-        Some(Summary { mean: sign * (ratio.mean - 1.0), ci95: ratio.ci95.map(|c| 100.0 * c), ..ratio })
+        Some(ratio.scaled(1.0, -1.0).scaled(sign, 0.0))
     }
 
     fn multi_link(&self, way: Way, quantity: Quantity) -> Option<Summary> {
@@ -174,11 +175,8 @@ impl Judge<'_> {
         let similar = ["n10", "n20"].map(|place| {
             let of = |way, run| self.tables.latency(place, way, run, 50);
             let found = self.tables.by_run(|run| Some(of(way, run)? / of(Way::Conventional, run)? - 1.0));
-            let percent = found.map(|f| Figure::from(f).scaled(100.0, 0.0).text());
-            let what = format!(
-                "{place}: P's median differs by {} %, similar is 15 %",
-                percent.unwrap_or("none".to_owned())
-            );
+            let percent = shown(found.map(|f| f.scaled(100.0, 0.0)));
+            let what = format!("{place}: P's median differs by {percent} %, similar is 15 %");
             // As far as two curves of one figure may lie apart and still be called similar.
             Part::within(what, found, 0.15)
         });
@@ -187,7 +185,7 @@ impl Judge<'_> {
         similar.into_iter().chain(faster).collect()
     }
 
-    /// That the latency which so many per cent of packets do not exceed is smaller with P.
+    /// That each percentile of the latency is smaller with P.
     fn earlier(&self, place: &str, percents: &[usize], way: Way) -> Vec<Part> {
         let part = |percent: &usize| {
             let of = |way, run| self.tables.latency(place, way, run, *percent);
@@ -204,7 +202,6 @@ impl Judge<'_> {
 
     fn more_transmissions(&self, more: &str, less: &str, way: Way) -> Vec<Part> {
         let part = |(scheme, word): (Way, &str)| {
-            let scheme = if scheme == Way::Printed { way } else { scheme };
             let of =
                 |place, run: usize| self.tables.cell(place, scheme).runs[run].of(Quantity::Transmissions);
             // Other channels, so that a run is paired with any other.
@@ -216,7 +213,7 @@ impl Judge<'_> {
                 MATTERS * b,
             )
         };
-        SCHEMES.map(part).to_vec()
+        schemes(way).map(part).to_vec()
     }
 
     fn multi_link_helps(&self, way: Way) -> Vec<Part> {
@@ -226,38 +223,31 @@ impl Judge<'_> {
             (Quantity::DeliveryRatio, "delivery ratio", "points"),
         ];
         let part = |(quantity, word, unit): (Quantity, &str, &str), (scheme, letter): (Way, &str)| {
-            let scheme = if scheme == Way::Printed { way } else { scheme };
             let found = self.multi_link(scheme, quantity);
             let matters = if quantity == Quantity::DeliveryRatio { 0.5 } else { 100.0 * MATTERS };
             Part::effect(format!("{word}, {letter}: {} {unit} better", shown(found)), found, matters)
         };
-        quantities.into_iter().flat_map(|of| SCHEMES.map(|scheme| part(of, scheme))).collect()
+        quantities.into_iter().flat_map(|of| schemes(way).map(|scheme| part(of, scheme))).collect()
     }
 
     /// Figure 3: times in which nobody transmits. A twentieth of a second is a pause between two packets, a second is not.
     fn plateaus(&self, way: Way) -> Vec<Part> {
         let part = |(scheme, word): (Way, &str)| {
-            let scheme = if scheme == Way::Printed { way } else { scheme };
             let places = ["n10", "n20", "n30", "n40", "n50"];
             let of = |run: usize| places.map(|place| self.tables.cell(place, scheme).runs[run].silence);
             let found = self.tables.by_run(|run| Some(of(run).into_iter().sum::<f64>() / 5.0 - 1.0));
-            let longest = found.map(|f| Figure::from(f).scaled(1.0, 1.0).text());
+            let longest = shown(found.map(|f| f.scaled(1.0, 1.0)));
             let what = format!(
-                "{word}: the longest time without a transmission is {} s (needed: more than 1 s)",
-                longest.unwrap_or("none".to_owned())
+                "{word}: the longest time without a transmission is {longest} s (needed: more than 1 s)"
             );
             Part::effect(what, found, 0.0)
         };
-        SCHEMES.map(part).to_vec()
+        schemes(way).map(part).to_vec()
     }
 }
 
 fn tolerance(quantity: Quantity) -> Tolerance {
     if quantity == Quantity::DeliveryRatio { Tolerance::Points } else { Tolerance::Mean }
-}
-
-fn shown(found: Option<Summary>) -> String {
-    found.map_or("none".to_owned(), |s| Figure::from(s).text())
 }
 
 /// Why a claim of that name is not reproduced, as far as we know.

@@ -217,11 +217,10 @@ impl Tables {
 
     /// What `of` makes of each run, over those runs of which it makes something; `None` if of none.
     pub fn by_run(&self, of: impl Fn(usize) -> Option<f64>) -> Option<Summary> {
-        let runs = self.cells.first().map_or(0, |cell| cell.runs.len());
-        Summary::of(&(0..runs).filter_map(of).collect::<Vec<_>>()).ok()
+        Summary::by_run(self.cells.first().map_or(0, |cell| cell.runs.len()), of)
     }
 
-    /// The latency that so many per cent of a run's packets did not exceed, in seconds.
+    /// A percentile of the latencies of a run's packets, in seconds.
     pub fn latency(&self, id: &str, way: Way, run: usize, percent: usize) -> Option<f64> {
         self.cell(id, way).runs[run].latencies[percent - 1]
     }

@@ -7,14 +7,13 @@ use super::sweeps::{CONTENDERS, Load, Quantity, SWEEP_RATE, Sweeps, TCPS};
 use super::tables::{TABLES, printed, rounded};
 use crate::rdca::TARGETS;
 use crate::stats::{self, Summary};
-use crate::targets::{self, Kind, Target};
+use crate::targets::Target;
 use crate::verdict::{self, Figure, Judged, Part, Tolerance, Verdict};
 
 /// Judges every claim, by the protocol as it is printed.
 pub fn verdicts(sweeps: &Sweeps) -> Vec<Verdict> {
     let judge = Judge { sweeps };
-    let claims = targets::read(TARGETS).into_iter().filter(|t| t.kind != Kind::Param);
-    verdict::judge(claims.map(|target| (target.clone(), judge.claim(&target))).collect())
+    verdict::judge_list(TARGETS, |target| judge.claim(target))
 }
 
 struct Judge<'a> {
@@ -86,17 +85,20 @@ impl Judge<'_> {
         judged.or_at_least(self.better(load, protocol, quantity, 1.0))
     }
 
+    /// The TCP with the best mean.
+    fn best(&self, load: Load, quantity: Quantity) -> Protocol {
+        let sign = if quantity.is_better_if_more() { -1.0 } else { 1.0 };
+        let badness = |tcp: &Protocol| sign * self.sweeps.mean(load, *tcp, quantity);
+        TCPS.into_iter().min_by(|a, b| badness(a).total_cmp(&badness(b))).expect("there are TCPs")
+    }
+
     /// That a protocol is better than `times` the TCP with the best mean.
     fn better(&self, load: Load, protocol: Protocol, quantity: Quantity, times: f64) -> Part {
-        let higher = matches!(quantity, Quantity::DeliveryRatio | Quantity::Throughput);
         let mean = |protocol| self.sweeps.mean(load, protocol, quantity);
-        let order = |a: &Protocol, b: &Protocol| {
-            if higher { mean(*b).total_cmp(&mean(*a)) } else { mean(*a).total_cmp(&mean(*b)) }
-        };
-        let best = TCPS.into_iter().min_by(order).expect("there are TCPs");
+        let best = self.best(load, quantity);
         let found = self.sweeps.by_run(load, quantity, |of| {
             let gain = of(protocol)? - times * of(best)?;
-            Some(if higher { gain } else { -gain })
+            Some(if quantity.is_better_if_more() { gain } else { -gain })
         });
         let limit = if times == 1.0 { String::new() } else { format!("{times} times ") };
         let what = format!(
@@ -166,8 +168,7 @@ impl Judge<'_> {
     fn improvement(&self) -> Judged {
         let least = |protocol| {
             let ratios = self.sweeps.by_senders().into_iter().map(|load| {
-                let mean = |tcp: &Protocol| self.sweeps.mean(load, *tcp, Quantity::Delay);
-                let best = TCPS.iter().copied().min_by(|a, b| mean(a).total_cmp(&mean(b)))?;
+                let best = self.best(load, Quantity::Delay);
                 self.sweeps.ratio(load, best, protocol, Quantity::Delay)
             });
             let ratios = ratios.collect::<Option<Vec<Summary>>>()?;
@@ -175,7 +176,7 @@ impl Judge<'_> {
         };
         let [found, ours] = [Protocol::RdcaPaper, Protocol::Rdca].map(least);
         let judged = Judged::number(found, Tolerance::Difference).instead(13.0, "H3");
-        let shorter = found.map(|f| Summary { mean: f.mean - 1.0, ..f });
+        let shorter = found.map(|f| f.scaled(1.0, -1.0));
         judged
             .or_at_least(Part::effect("shorter than the best TCP's", shorter, 0.0))
             .beside(ours, None::<Figure>)

@@ -61,6 +61,11 @@ pub enum Quantity {
 }
 
 impl Quantity {
+    /// Of the others less is better.
+    pub(super) fn is_better_if_more(self) -> bool {
+        matches!(self, Self::DeliveryRatio | Self::Throughput)
+    }
+
     /// Its metric, and what a unit of that is in the quantity's own.
     fn metric(self) -> (&'static str, f64) {
         match self {
@@ -225,10 +230,9 @@ impl Sweeps {
     ) -> Option<Summary> {
         let (metric, unit) = quantity.metric();
         let runs = self.outcome(load, CONTENDERS[0].protocol).runs;
-        let run = |run: usize| {
+        Summary::by_run(runs, |run| {
             of(&|protocol| self.outcome(load, protocol).metric(metric).values[run].map(|value| value * unit))
-        };
-        Summary::of(&(0..runs).filter_map(run).collect::<Vec<_>>()).ok()
+        })
     }
 
     /// A quantity of one protocol as a multiple of another's, run by run.

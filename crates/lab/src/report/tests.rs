@@ -31,7 +31,7 @@ fn numbers_stand_to_the_right() {
 fn reproduction() -> Reproduction {
     let target = crate::dtc::reproduction::PAPER.targets().swap_remove(3);
     let figure = |mean| crate::verdict::Figure { mean, ci95: Some(12.0), runs: 30 };
-    let judged = Judged::number(Some(figure(9999.0)), Tolerance::Own(1.0)).because("somebody <else> did it");
+    let judged = Judged::number(Some(figure(9999.0)), Tolerance::Own(1.0)).because("another <cause>");
     let judged = judged.beside(Some(figure(8888.0)), Some(crate::verdict::Figure::computed(-11.0)));
     let words = crate::targets::Target::own("dtc.own".to_owned(), "here", "a <claim>");
     let parts = Judged::parts(vec![Part::fact("one <thing>", true), Part::fact("another", false)]);
@@ -91,7 +91,7 @@ fn the_page_has_everything_of_a_paper_and_loads_nothing() {
         "in trend only: 1 of 2",
         "✓ one &lt;thing&gt;<br>✗ another",
         "not reproduced",
-        "somebody &lt;else&gt; did it",
+        "another &lt;cause&gt;",
         "anabranch lab reproduce dtc --quick --runs 3 --seed 9",
         "anabranch lab run dtc --set hops=6",
         "<code>&lt;script&gt;</code>",

@@ -5,7 +5,7 @@ use super::Set;
 use super::figures::{Drawn, SPLIT, printed, printed_curve, set_curve};
 use crate::experiment::{self, RunError, Settings};
 use crate::set::TARGETS;
-use crate::targets::{self, Kind};
+use crate::targets;
 use crate::verdict::{self, Judged, MATTERS, Part, Verdict};
 use crate::work::Work;
 
@@ -20,9 +20,11 @@ use crate::work::Work;
 /// If a panel is missing.
 pub fn verdicts(drawn: &[Drawn], work: &Work<'_>) -> Result<Vec<Verdict>, RunError> {
     let judge = Judge { drawn, work };
-    let wanted = targets::read(TARGETS).into_iter().filter(|t| t.kind != Kind::Param);
-    let claims = wanted.map(|target| {
-        let judged = judge.claim(&target.id)?;
+    let slopes = [("wired_delay", 10.0), ("wireless_delay", 25.0)];
+    let [wired, wireless] = slopes.map(|(delay, usual_ms)| judge.slope(delay, usual_ms));
+    let slopes = [wired?, wireless?];
+    let claims = targets::claims(TARGETS).map(|target| {
+        let judged = judge.claim(&target.id, &slopes)?;
         let why = if TURNS.contains(&target.id.as_str()) { WHY } else { OTHER };
         Ok((target, judged.because(why)))
     });
@@ -34,8 +36,8 @@ struct Judge<'a> {
     work: &'a Work<'a>,
 }
 
-/// Runs that the claims need beside the panels: of [`Judge::establishment`], [`Judge::ideal`] and [`Judge::failure`].
-pub(super) const RUNS: usize = 4 * 2 + 2 * 4 + 2 * 3;
+/// Runs that the claims need beside the panels: of [`Judge::slope`], [`Judge::ideal`] and [`Judge::failure`].
+pub(super) const RUNS: usize = 2 * 2 + 2 * 4 + 2 * 3;
 
 /// Why a claim about several gateways is not reproduced.
 const WHY: &str = "with the striping that the paper describes the sessions take turns, so that more gateways bring little; how its own \
@@ -63,7 +65,8 @@ enum Whose {
 type Curve = Vec<(f64, f64)>;
 
 impl Judge<'_> {
-    fn claim(&self, id: &str) -> Result<Judged, RunError> {
+    /// `slopes` are [`Judge::slope`] by the wired and by the wireless round trip.
+    fn claim(&self, id: &str, [wired, wireless]: &[Option<f64>; 2]) -> Result<Judged, RunError> {
         let of: fn(&Self, Whose) -> Vec<Part> = match id {
             "set.trend.1" => |judge, whose| judge.more_gateways(&["10a", "10b", "10c"], whose),
             "set.trend.2" => |judge, whose| judge.falls_with_x(&["10a", "10b", "10c"], whose),
@@ -80,13 +83,13 @@ impl Judge<'_> {
             "set.trend.12" => return self.ideal(),
             "set.trend.13" => {
                 let no = "one window for all sessions is nothing that SET has, and is not simulated";
-                return Ok(Judged::parts(Vec::new()).noting(no));
+                return Ok(Judged::unmeasured(no));
             }
             "set.trend.14" => return self.failure(),
             "set.ce.lossless_rtt1_coeff" | "set.ce.handshake_coeff" | "set.ce.setack_coeff" => {
-                return self.establishment("wired_delay", 10.0);
+                return Ok(establishment(*wired));
             }
-            "set.ce.lossless_rtt2_coeff" => return self.establishment("wireless_delay", 25.0),
+            "set.ce.lossless_rtt2_coeff" => return Ok(establishment(*wireless)),
             other => return Ok(Judged::unknown(other)),
         };
         let ours = of(self, Whose::Ours);
@@ -201,8 +204,8 @@ impl Judge<'_> {
             let text = |curve: &Curve| format!("{:.2} to {:.2} s", ends(curve).0, ends(curve).1);
             let all = [&one, &two, &three].map(text).join(", ");
             let grow = [&one, &two, &three].into_iter().all(|curve| grows(curve));
-            let below = one.iter().zip(&two).zip(&three);
-            let below = below.clone().all(|((a, b), c)| clearly_less(b.1, a.1) && clearly_less(c.1, a.1));
+            let below = |curve: &Curve| one.iter().zip(curve).all(|(a, b)| clearly_less(b.1, a.1));
+            let below = below(&two) && below(&three);
             [
                 Part::fact(format!("{id} grows with the delay: 1, 2, 3 gateways {all}"), grow),
                 Part::fact(format!("{id}: 2 and 3 gateways take 5 % less than 1 at every delay"), below),
@@ -214,10 +217,8 @@ impl Judge<'_> {
     fn delay_helps(&self, whose: Whose) -> Vec<Part> {
         let part = |id: &str| {
             let [one, _, three] = self.by_gateways(id, whose);
-            let saved = |(a, b): (&(f64, f64), &(f64, f64))| a.1 - b.1;
-            let all: Vec<f64> = one.iter().zip(&three).map(saved).collect();
-            let end = |value: Option<&f64>| value.copied().unwrap_or(f64::NAN);
-            let (first, last) = (end(all.first()), end(all.last()));
+            let saved: Curve = one.iter().zip(&three).map(|(a, b)| (a.0, a.1 - b.1)).collect();
+            let (first, last) = ends(&saved);
             let text = format!("{id}: 3 gateways save {first:.2} s at 5 ms, {last:.2} s at 200 ms");
             let saves = last > MATTERS * ends(&one).1;
             Part::fact(text, saves && clearly_less(first, last))
@@ -328,21 +329,25 @@ impl Judge<'_> {
         Ok(Judged::parts(parts(Whose::Printed)?).noting(format!("129 kB, gw2 dies at 1.5 s; ours: {ours}")))
     }
 
-    /// Coefficients of the model of session establishment. What is measured begins with the request, of which the model says nothing.
-    fn establishment(&self, delay: &str, usual_ms: f64) -> Result<Judged, RunError> {
+    /// How many of these round trips the establishment of a session takes longer when they do, 10 ms each way.
+    fn slope(&self, delay: &str, usual_ms: f64) -> Result<Option<f64>, RunError> {
         let with = |ms: f64| {
             let value = format!("{ms}ms");
             self.metric("establishment_s", Whose::Printed, &[("gateways", "1"), (delay, value.as_str())])
         };
-        let slope = with(usual_ms)?.zip(with(usual_ms + 10.0)?).map(|(short, long)| (long - short) / 0.02);
-        let slope = slope.map_or("none".to_owned(), |slope| format!("{slope:.2}"));
-        Ok(Judged::parts(Vec::new()).noting(format!(
-            "not measured alone: with the request and its answer, establishment takes {slope} of these round trips"
-        )))
+        Ok(with(usual_ms)?.zip(with(usual_ms + 10.0)?).map(|(short, long)| (long - short) / 0.02))
     }
 }
 
-/// By so much that it is worth a claim.
+/// A coefficient of the model of session establishment. What is measured begins with the request, of which the model says nothing.
+fn establishment(slope: Option<f64>) -> Judged {
+    let slope = slope.map_or("none".to_owned(), |slope| format!("{slope:.2}"));
+    Judged::unmeasured(format!(
+        "not measured alone: with the request and its answer, establishment takes {slope} of these round trips"
+    ))
+}
+
+/// By a share that is worth a claim ([`MATTERS`]).
 fn clearly_less(less: f64, more: f64) -> bool {
     less < (1.0 - MATTERS) * more
 }

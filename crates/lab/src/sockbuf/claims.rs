@@ -7,23 +7,21 @@ use super::settings::{
 use super::tables::{percent, shown};
 use crate::sockbuf::TARGETS;
 use crate::stats::{self, Summary};
-use crate::targets::{self, Kind, Target};
+use crate::targets::Target;
 use crate::verdict::{self, Judged, MATTERS, Part, Verdict};
 
 /// Judges every claim by the controller with the paper's constants against ATBT as it is printed, and our own goals by ours.
 pub fn verdicts(measured: &Measured, responses: &[Response]) -> Vec<Verdict> {
     let judge = Judge { measured };
-    let printed = targets::read(TARGETS).into_iter().filter(|t| t.kind == Kind::Trend).map(|target| {
-        let judged = judge.trend(target.id.strip_prefix("sockbuf.").unwrap_or(&target.id));
-        (target, judged.because(WHY))
+    let printed = verdict::judge_list(TARGETS, |target| {
+        judge.trend(target.id.strip_prefix("sockbuf.").unwrap_or(&target.id)).because(WHY)
     });
     let own = ASKED.iter().map(|(id, claim)| {
         let judged = Judged::parts(judge.asked(id, responses)).because(WHY);
         (Target::own(format!("sockbuf.{id}"), "own goal", claim), judged)
     });
     // Our goals are no tests of the paper.
-    let (printed, own) = (verdict::judge(printed.collect()), verdict::judge(own.collect()));
-    printed.into_iter().chain(own).collect()
+    printed.into_iter().chain(verdict::judge(own.collect())).collect()
 }
 
 /// Our own goals beside the paper's claims.
@@ -107,10 +105,10 @@ impl Judge<'_> {
         let mut parts = self.throughput(eight, pair);
         parts.push(Part::effect(
             format!("received {} of what it is with 4", percent(ratio)),
-            ratio.map(|s| s.negated()),
+            ratio.map(|s| s.scaled(-1.0, 0.0)),
             0.01,
         ));
-        let slightly = ratio.map(|s| Summary { mean: s.mean + 0.25, ..s });
+        let slightly = ratio.map(|s| s.scaled(1.0, 0.25));
         parts.push(Part::effect("slightly is up to a quarter less", slightly, 0.0));
         parts
     }
@@ -118,9 +116,15 @@ impl Judge<'_> {
     fn allocation(&self, pair: Pair) -> Vec<Part> {
         let setting = SETTINGS[1];
         let text = |c| self.summary(setting, c, BUFFER, 1e-3);
-        let more = self.more(setting, pair, BUFFER, "buffer");
-        let more = more.saying(|what| format!("{what} ({} kB against {} kB)", text(pair.0), text(pair.1)));
-        vec![more, self.within(setting, pair.0)]
+        let gain = self.measured.gain(setting, pair, BUFFER);
+        let what = format!(
+            "{}: buffer {} ({} kB against {} kB)",
+            setting.title(),
+            percent(gain),
+            text(pair.0),
+            text(pair.1)
+        );
+        vec![Part::effect(what, gain, MATTERS), self.within(setting, pair.0)]
     }
 
     /// That the striped buffer is larger in the first of each pair of settings, for both mechanisms.
@@ -131,7 +135,7 @@ impl Judge<'_> {
                 metric.values.iter().map(|v| v.unwrap_or(f64::NAN)).collect::<Vec<_>>()
             };
             let found = stats::ratio(&values(a), &values(b)).ok();
-            let found = found.map(|s| Summary { mean: s.mean - 1.0, ..s });
+            let found = found.map(|s| s.scaled(1.0, -1.0));
             let [left, right] = [a, b].map(|s| self.summary(*s, contender, BUFFER, 1e-3));
             let [first, second] = words;
             let what = format!("{}, {about}: {first} {left}, {second} {right} kB", contender.title());
@@ -143,7 +147,7 @@ impl Judge<'_> {
     fn large_gap(&self, pair: Pair) -> Vec<Part> {
         let setting = SETTINGS[2];
         let gap = self.measured.gain(setting, pair, SENT);
-        let large = gap.map(|s| Summary { mean: s.mean - 0.2, ..s });
+        let large = gap.map(|s| s.scaled(1.0, -0.2));
         let of = |contender, run| variation(self.series(setting, contender, run)?);
         let by_run = |of: &dyn Fn(usize) -> Option<f64>| self.by_run(setting, of);
         let [first, second] = [pair.0, pair.1].map(|c| by_run(&|run| of(c, run)));
@@ -170,8 +174,7 @@ impl Judge<'_> {
     }
 
     fn by_run(&self, setting: Setting, of: impl Fn(usize) -> Option<f64>) -> Option<Summary> {
-        let runs = self.measured.outcome(setting, OURS.0).runs;
-        Summary::of(&(0..runs).filter_map(of).collect::<Vec<_>>()).ok()
+        Summary::by_run(self.measured.outcome(setting, OURS.0).runs, of)
     }
 
     fn high_at_first(&self, pair: Pair) -> Vec<Part> {
@@ -182,7 +185,7 @@ impl Judge<'_> {
         };
         let high = self.by_run(setting, first_by_late);
         let varies = self.by_run(setting, |run| variation(self.series(setting, pair.0, run)?));
-        let fifth = high.map(|s| Summary { mean: s.mean - 0.2, ..s });
+        let fifth = high.map(|s| s.scaled(1.0, -0.2));
         vec![
             Part::effect(
                 format!("{} in the first 10 s of what is sent after; high is a fifth more", percent(high)),
@@ -215,7 +218,7 @@ impl Judge<'_> {
         vec![
             Part::effect(
                 text(first, "the striped buffer", "80 % at least"),
-                first.map(|s| Summary { mean: s.mean - 0.8, ..s }),
+                first.map(|s| s.scaled(1.0, -0.8)),
                 0.0,
             ),
             Part::effect(text(atbt, "ATBT's", "50 % at most"), below(atbt, 0.5), 0.0),
@@ -229,7 +232,7 @@ impl Judge<'_> {
                 parts.push(self.more(setting, OURS, name, word));
                 if setting.memory == LOW {
                     let gain = self.measured.gain(setting, OURS, name);
-                    let fifth = gain.map(|s| Summary { mean: s.mean - 0.2, ..s });
+                    let fifth = gain.map(|s| s.scaled(1.0, -0.2));
                     parts.push(Part::effect("a fifth more", fifth, 0.0));
                 }
             }
@@ -239,14 +242,11 @@ impl Judge<'_> {
 
     fn others(&self) -> Vec<Part> {
         let part = |setting: Setting| {
-            let of = |contender, name: Name| &self.measured.outcome(setting, contender).metric(name).values;
-            let both = |run: usize| {
-                let of = |contender, name| of(contender, name)[run];
+            let found = self.by_run(setting, |run| {
+                let of = |contender, name| self.measured.outcome(setting, contender).metric(name).values[run];
                 let all = |contender| Some(of(contender, RECEIVED)? + of(contender, SINGLE)?);
                 Some(all(OURS.0)? - all(OURS.1)?)
-            };
-            let runs = of(OURS.0, RECEIVED).len();
-            let found = Summary::of(&(0..runs).filter_map(both).collect::<Vec<_>>()).ok();
+            });
             let text = |s: Option<Summary>| s.map_or("–".to_owned(), |s| shown(&s, 1e-6));
             let gains = self.measured.difference(setting, OURS, RECEIVED);
             let loses = self.measured.difference(setting, (OURS.1, OURS.0), SINGLE);
@@ -274,7 +274,7 @@ impl Judge<'_> {
 
 /// By how much it is below a limit.
 fn below(found: Option<Summary>, limit: f64) -> Option<Summary> {
-    found.map(|s| Summary { mean: limit - s.mean, ..s })
+    found.map(|s| s.scaled(-1.0, limit))
 }
 
 fn mean(list: &[f64]) -> Option<f64> {

@@ -221,7 +221,7 @@ impl Measured {
 /// As [`Measured::gain`].
 pub fn gain(a: &Outcome, b: &Outcome, name: Name) -> Option<Summary> {
     let ratio = stats::ratio(&values(a, name), &values(b, name)).ok()?;
-    Some(Summary { mean: ratio.mean - 1.0, min: ratio.min - 1.0, max: ratio.max - 1.0, ..ratio })
+    Some(ratio.scaled(1.0, -1.0))
 }
 
 fn values(outcome: &Outcome, name: Name) -> Vec<f64> {

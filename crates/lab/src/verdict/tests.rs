@@ -44,7 +44,7 @@ fn a_number_is_the_printed_one_on_either_side_or_is_not_or_the_runs_leave_it_ope
     assert_eq!([0.0345, 0.0355].map(small), [Holds::Yes, Holds::No]);
     let one_run = Figure { runs: 1, ..Figure::computed(100.0) };
     assert_eq!(alone(Some(100.0), Judged::number(Some(one_run), Tolerance::Mean)).holds, Holds::Open);
-    let computed = |mean| Judged::number(Some(Figure::computed(mean)), Tolerance::Formula);
+    let computed = |mean| Judged::number(Some(Figure::computed(mean)), Tolerance::Own(1e-9));
     assert_eq!([100.0, 100.1].map(|mean| alone(Some(100.0), computed(mean)).holds), [Holds::Yes, Holds::No]);
 }
 
@@ -157,7 +157,7 @@ fn ours_never_changes_a_verdict() {
 
 #[test]
 fn what_contradicts_itself_is_judged_by_our_reading() {
-    let judged = || Judged::number(Some(Figure::computed(9.1)), Tolerance::Formula);
+    let judged = || Judged::number(Some(Figure::computed(9.1)), Tolerance::Own(1e-9));
     let suspect = judge(vec![(target("x", Some(9.1), true), judged())]).swap_remove(0);
     assert_eq!((suspect.holds, suspect.contradicted), (Holds::Yes, true));
     let instead = alone(Some(24.0), judged().instead(9.1, "D5"));

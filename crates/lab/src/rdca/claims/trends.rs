@@ -64,7 +64,7 @@ impl Judge<'_> {
             Part::effect(what, found, 0.0)
         };
         let linear = part(whose, above(whose), "97 % of linear or more");
-        let saturate = TCPS.map(|tcp| part(tcp, above(tcp).map(|s| s.negated()), "less than that"));
+        let saturate = TCPS.map(|tcp| part(tcp, above(tcp).map(|s| s.scaled(-1.0, 0.0)), "less than that"));
         [linear].into_iter().chain(saturate).collect()
     }
 
@@ -110,7 +110,7 @@ impl Judge<'_> {
         };
         let at_last = by_run(&|run| of(last, whose)[run]);
         let shown = at_last.map_or("none".to_owned(), |s| Figure::from(s).text());
-        let more = |least: f64| at_last.map(|s| Summary { mean: s.mean - least, ..s });
+        let more = |least: f64| at_last.map(|s| s.scaled(1.0, -least));
         // The share of rates at which none of the TCPs brings more.
         let highest = by_run(&|run| {
             let is_highest = |load: &Load| {
@@ -126,13 +126,13 @@ impl Judge<'_> {
         vec![
             Part::effect(
                 format!("{shown} kB/s of {offered} at the highest rate: saturated is nine tenths at most"),
-                more(0.9 * offered).map(|s| s.negated()),
+                more(0.9 * offered).map(|s| s.scaled(-1.0, 0.0)),
                 0.0,
             ),
             Part::within("near 8 kB/s is a tenth more or less", more(8.0), 0.8),
             Part::effect(
                 format!("highest at {share} % of the rates, most is above 50 %"),
-                highest.map(|s| Summary { mean: s.mean - 0.5, ..s }),
+                highest.map(|s| s.scaled(1.0, -0.5)),
                 0.0,
             ),
         ]
