@@ -1,4 +1,4 @@
-//! Statistics of runs: summaries with confidence intervals, paired comparisons, ratios, fairness.
+//! Statistics of runs: summaries with confidence intervals, paired comparisons and tests of several at once, ratios, fairness.
 //!
 //! Intervals are two-sided, at 95 %. Means follow Student's t (the runs' variance is estimated), shares of
 //! successes Wilson's score interval (which stays inside 0 to 1 and holds at 0 and at all).
