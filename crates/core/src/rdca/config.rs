@@ -445,10 +445,10 @@ pub enum RttSource {
 #[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize), serde(rename_all = "kebab-case"))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum SnackRepeat {
-    /// After a round trip; after twice that when it was repeated, and so on up to eight round trips.
+    /// After each average round trip (erratum H12).
     RoundTrip,
-    /// The same, but the first time is one and a half round trips, and a receive interval for each missing packet: a
-    /// sender that paces needs them to send all.
+    /// After one and a half round trips and a receive interval for each missing packet, which a sender that paces needs to
+    /// send all of them; then after twice, four times, and from then on eight times as long.
     Patient,
 }
 

@@ -271,15 +271,16 @@ impl Stream {
         if self.packets.due(pool)? > now {
             return None;
         }
-        let first = match config.repeat {
-            SnackRepeat::RoundTrip => self.rtt(config),
+        let (first, doublings) = match config.repeat {
+            SnackRepeat::RoundTrip => (self.rtt(config), 0),
             SnackRepeat::Patient => {
                 let missing = u64::from(self.packets.missing(pool).min(64));
-                self.rtt(config).mul_ratio(3, 2) + micros(self.arrivals.average()) * missing
+                let all_sent = micros(self.arrivals.average()) * missing;
+                (self.rtt(config).mul_ratio(3, 2) + all_sent, MOST_DOUBLINGS)
             }
         };
         let first = first.max(LEAST_REPEAT);
-        let missing = self.packets.ask(pool, now, |asked| now + first * (1 << asked.min(MOST_DOUBLINGS)));
+        let missing = self.packets.ask(pool, now, |asked| now + first * (1 << asked.min(doublings)));
         self.held_back = Some(now);
         Some(Snack { report: self.report(now, config, common), missing })
     }

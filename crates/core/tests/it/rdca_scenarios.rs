@@ -531,6 +531,30 @@ fn a_snack_that_is_lost_is_repeated() {
 }
 
 #[test]
+fn h12_the_paper_repeats_a_snack_after_each_round_trip() {
+    let mut sink = Sink::new(SinkConfig::paper(), 7);
+    let request =
+        Request { version: 1, incarnation: Incarnation(9), first: Seq(0), time: TimeStamp(0), datagram: 300 };
+    sink.handle_message(at(20), PeerId(0), &Message::Request(request));
+    let replies = drain(|| sink.poll_transmit(at(20)));
+    let [(_, Message::Reply(Reply { stream, rtt: 40_000, .. }))] = replies[..] else { panic!("{replies:?}") };
+    for (seq, now) in [(0, 100), (2, 200)] {
+        let time = TimeStamp((now - 20) * 1000);
+        let data = Data { stream, seq: Seq(seq), time, payload: packet(0), ..Data::default() };
+        sink.handle_message(at(now.into()), PeerId(0), &Message::Data(data));
+    }
+    let mut snacks = Vec::new();
+    while let Some(next) = sink.next_timeout().filter(|next| *next < at(500)) {
+        sink.handle_timeout(next);
+        let sent = drain(|| sink.poll_transmit(next));
+        assert!(matches!(sent[..], [(_, Message::Snack(_))]), "{sent:?}");
+        snacks.push(next);
+    }
+    // Half a round trip of 40 ms after the gap was seen, then a round trip after each.
+    assert_eq!(snacks, [220, 260, 300, 340, 380, 420, 460].map(at));
+}
+
+#[test]
 fn reordering_within_half_a_round_trip_asks_for_nothing() {
     let mut world =
         World::new(Config::default(), vec![Source::new(ms(8), 300)], Link::new(60), Link::new(60), 3);

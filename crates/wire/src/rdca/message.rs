@@ -188,7 +188,7 @@ pub struct Reply {
 }
 
 /// Sender to sink: one packet of the application.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Data {
     /// The stream.
     pub stream: StreamId,
