@@ -12,8 +12,7 @@
 //! are told. At the end of the stream all is confirmed.
 //!
 //! Order of calls: any `handle_*` and commands, then `poll_transmit` and `poll_event` until `None`, then `next_timeout`.
-//! A driver writes what [`Sender::poll_transmit`] gives with [`wire::encode`](anabranch_wire::rdca::encode), or carries it as
-//! it stands. There is no encryption, no authentication and no flow control: the sink takes what comes.
+//! A driver writes what [`Sender::poll_transmit`] gives with [`Header::encode`], or carries it as it stands. There is no encryption, no authentication and no flow control: the sink takes what comes.
 //!
 //! Beyond the paper: see [`Config`], whose [`Config::paper`] is the paper as the errata read it.
 
@@ -21,6 +20,7 @@ mod arrivals;
 mod config;
 mod crowd;
 mod deadlines;
+mod pieces;
 mod queue;
 mod rate;
 mod reorder;
@@ -32,7 +32,7 @@ mod told;
 mod trend;
 mod trip;
 
-pub use anabranch_wire::rdca::{Incarnation, Message, Range, RefuseReason, Seq, StreamId};
+pub use anabranch_wire::rdca::{Header, Incarnation, Message, Piece, Range, RefuseReason, Seq, StreamId};
 pub use config::{
     Acceleration, AfterNotice, Caution, Config, Drain, Growth, Guard, HandshakeRtt, Notice, ReceiveRate,
     Release, Retention, RttSource, SenderConfig, ShareReport, SinkConfig, SnackReaction, SnackRepeat,

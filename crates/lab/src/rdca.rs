@@ -22,7 +22,6 @@ use anabranch_sim::scenario::traffic::{Carrier, TrafficSpec};
 use anabranch_sim::scenario::{Plan, PlannedTraffic, Scenario};
 use anabranch_sim::sim::Simulation;
 use anabranch_sim::wifi::Station;
-use anabranch_wire::rdca::MAX_DATA_HEADER;
 
 pub use config::{Protocol, TEMPLATE, rate_text};
 
@@ -151,7 +150,8 @@ impl RdcaPoint {
 
     /// Bytes of a packet, RDCA's header included.
     pub fn packet(&self) -> f64 {
-        f64::from(self.traffic().payload) + MAX_DATA_HEADER as f64
+        let header = config::header(&self.0.settings).expect("the point was made of it");
+        f64::from(self.traffic().payload) + header as f64
     }
 
     /// One run.

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use anabranch_core::rdca::{Config, Incarnation, PeerId, Sender, SenderEvent, Seq, Sink, SinkEvent};
 use anabranch_core::time::{Duration, Instant};
-use anabranch_wire::rdca::{Message, TimeStamp, decode, encode};
+use anabranch_wire::rdca::{Header, Message, TimeStamp, decode};
 use bytes::Bytes;
 
 use crate::prng::Prng;
@@ -124,6 +124,7 @@ pub struct World {
     pub sent: Vec<(Instant, Way, Message)>,
     /// Whether `sent` is kept.
     pub records: bool,
+    header: Header,
     wire: BTreeMap<(Instant, u64), (Way, Bytes)>,
     count: u64,
     prng: Prng,
@@ -149,6 +150,7 @@ impl World {
             rule: None,
             sent: Vec::new(),
             records: true,
+            header: config.sender.header,
             wire: BTreeMap::new(),
             count: 0,
             prng: Prng::new(seed),
@@ -229,6 +231,10 @@ impl World {
             let (way, datagram) = entry.remove();
             match way {
                 Way::Up(i) => self.sink.handle_datagram(now, PeerId(i as u64), &datagram),
+                Way::Down(i) if self.header == Header::Printed => {
+                    self.senders[i].handle_datagram(now, &datagram);
+                    self.attend(i);
+                }
                 Way::Down(i) => {
                     let mut message = decode(&datagram).expect("what is sent can be read");
                     let skew = self.skews[i].at(now);
@@ -304,9 +310,11 @@ impl World {
         }
         let passes = self.rule.as_mut().is_none_or(|rule| rule(now, way, &message));
         let mut octets = Vec::new();
-        encode(&message, &mut octets);
+        self.header.encode(&message, &mut octets);
         let datagram = Bytes::from(octets);
-        assert_eq!(decode(&datagram).as_ref(), Ok(&message), "what is sent can be read");
+        if self.header == Header::Ours {
+            assert_eq!(decode(&datagram).as_ref(), Ok(&message), "what is sent can be read");
+        }
         if self.records {
             self.sent.push((now, way, message));
         }

@@ -1,5 +1,7 @@
 //! Every choice that the paper leaves open, or that we make otherwise, as a typed option.
 
+use anabranch_wire::rdca::Header;
+
 use crate::time::Duration;
 
 /// How the two ends behave; each machine is given its half. [`Config::default`] is ours, [`Config::paper`] the paper as
@@ -23,6 +25,8 @@ impl Config {
 /// How a sender behaves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SenderConfig {
+    /// How datagrams are written; both ends must have the same.
+    pub header: Header,
     /// Octets of the longest datagram, header included: 300 (section 3.2.1), at least 18. Rates are counted in datagrams
     /// of this length, whatever a packet holds (erratum H7).
     pub datagram: u16,
@@ -274,9 +278,31 @@ impl Default for SenderConfig {
 }
 
 impl SenderConfig {
+    /// Bytes of payload that fit into a datagram.
+    pub fn max_payload(&self) -> usize {
+        usize::from(self.datagram).saturating_sub(self.header.data_octets())
+    }
+
+    /// Packets into which so many bytes of the application are cut (section 3.2.1).
+    pub fn pieces(&self, bytes: usize) -> usize {
+        bytes.div_ceil(self.max_payload().max(1)).max(1)
+    }
+
+    /// Bytes that the application can write at once: what fits into half of the queue, so that all pieces can be retained until the
+    /// sink has them; at least one packet.
+    pub fn longest(&self) -> usize {
+        (self.max_payload() * (self.most_packets() / 2)).min(LONGEST)
+    }
+
+    /// At least one that is sent and one that is not.
+    pub(super) fn most_packets(&self) -> usize {
+        usize::from(self.queue_packets.max(2))
+    }
+
     /// See [`Config::paper`].
     pub fn paper() -> Self {
         Self {
+            header: Header::Ours,
             datagram: 300,
             queue_packets: 24,
             unsent_packets: 8,
@@ -315,6 +341,8 @@ impl SenderConfig {
 /// How a sink behaves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SinkConfig {
+    /// How datagrams are written; both ends must have the same.
+    pub header: Header,
     /// Senders served at once; more are refused. See `docs/rdca-protocol.md` for the octets that each takes.
     pub senders: usize,
     /// Packets held out of order, over all senders: with 300 octets each, 4096 are 1.5 MB.
@@ -473,6 +501,7 @@ impl SinkConfig {
     /// See [`Config::paper`].
     pub fn paper() -> Self {
         Self {
+            header: Header::Ours,
             senders: 4096,
             held_packets: 4096,
             reorder_packets: 64,
@@ -493,3 +522,6 @@ impl SinkConfig {
         }
     }
 }
+
+/// Bytes that an application writes at once at most: a sink joins no more.
+pub(super) const LONGEST: usize = 65_535;

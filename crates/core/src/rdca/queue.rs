@@ -2,7 +2,7 @@
 
 use alloc::collections::VecDeque;
 
-use anabranch_wire::rdca::{Range, Seq};
+use anabranch_wire::rdca::{Piece, Range, Seq};
 use bytes::Bytes;
 
 use crate::time::{Duration, Instant};
@@ -11,6 +11,7 @@ use crate::time::{Duration, Instant};
 #[derive(Clone, Debug)]
 pub(super) struct Packet {
     pub payload: Bytes,
+    pub piece: Piece,
     /// When it was sent last.
     pub sent: Instant,
     /// It stands in the Loss List.
@@ -60,9 +61,15 @@ impl Queue {
         self.first + self.packets.len() as u32
     }
 
-    pub(super) fn push(&mut self, payload: Bytes) -> Seq {
+    pub(super) fn push(&mut self, piece: Piece, payload: Bytes) -> Seq {
         let seq = self.end();
-        self.packets.push_back(Packet { payload, sent: Instant::ZERO, wanted: false, repeated: false });
+        self.packets.push_back(Packet {
+            payload,
+            piece,
+            sent: Instant::ZERO,
+            wanted: false,
+            repeated: false,
+        });
         seq
     }
 
@@ -104,10 +111,11 @@ impl Queue {
         }
     }
 
-    /// When the first packet may be presumed to have arrived; `None` if it was not sent, or is in the Loss List.
-    pub(super) fn releasable(&self, retention: Duration) -> Option<Instant> {
-        let first = self.packets.front().filter(|packet| self.sent > 0 && !packet.wanted)?;
-        Some(first.sent + retention)
+    /// When the first `packets` may be presumed to have arrived; `None` if one was not sent, or is in the Loss List.
+    pub(super) fn releasable(&self, packets: usize, retention: Duration) -> Option<Instant> {
+        let first = self.packets.iter().take(packets);
+        let may_go = packets <= self.sent && !first.clone().any(|packet| packet.wanted);
+        first.map(|packet| packet.sent + retention).max().filter(|_| may_go)
     }
 
     /// Lets the first packet go.

@@ -5,7 +5,7 @@
 
 use alloc::vec::Vec;
 
-use anabranch_wire::rdca::{Range, Ranges, Seq};
+use anabranch_wire::rdca::{Piece, Range, Ranges, Seq};
 use bytes::Bytes;
 
 use crate::time::Instant;
@@ -29,6 +29,7 @@ struct Held {
     seq: Seq,
     /// 1 for a packet; any number of packets that are gone.
     len: u32,
+    piece: Piece,
     /// `None`: gone.
     payload: Option<Bytes>,
     /// The gap before it, if there is one.
@@ -98,7 +99,7 @@ pub(super) enum Placed {
 /// What is ready for the application.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Ready {
-    Packet(Seq, Bytes),
+    Packet(Seq, Piece, Bytes),
     Gone(Range),
 }
 
@@ -136,7 +137,13 @@ impl Reorder {
     }
 
     /// Takes a packet. What is missing before it is asked for at `due`, unless it was known to be missing.
-    pub(super) fn insert(&mut self, pool: &mut Pool, seq: Seq, payload: &Bytes, due: Instant) -> Placed {
+    pub(super) fn insert(
+        &mut self,
+        pool: &mut Pool,
+        seq: Seq,
+        (piece, payload): (Piece, &Bytes),
+        due: Instant,
+    ) -> Placed {
         if seq.lt(self.next) {
             return Placed::Known;
         }
@@ -153,7 +160,9 @@ impl Reorder {
             self.end = self.end.max(self.next);
             return Placed::Next;
         }
-        if self.count < self.most && self.put(pool, (before, after), (seq, 1, Some(payload.clone())), due) {
+        if self.count < self.most
+            && self.put(pool, (before, after), (seq, 1, Some((piece, payload.clone()))), due)
+        {
             Placed::Held
         } else {
             self.extend(seq + 1, due, pool);
@@ -206,12 +215,12 @@ impl Reorder {
         if held.seq != self.next {
             return None;
         }
-        let (seq, end, next) = (held.seq, end_of(held), held.next);
+        let (seq, piece, end, next) = (held.seq, held.piece, end_of(held), held.next);
         let payload = pool.release(self.first);
         (self.first, self.next) = (next, end);
         self.count -= 1;
         Some(match payload {
-            Some(payload) => Ready::Packet(seq, payload),
+            Some(payload) => Ready::Packet(seq, piece, payload),
             None => Ready::Gone(Range { start: seq, end }),
         })
     }
@@ -313,7 +322,7 @@ impl Reorder {
         &mut self,
         pool: &mut Pool,
         (before, after): (Option<u32>, Option<u32>),
-        (seq, len, payload): (Seq, u32, Option<Bytes>),
+        (seq, len, packet): (Seq, u32, Option<(Piece, Bytes)>),
         due: Instant,
     ) -> bool {
         let behind = before.map_or(self.next, |place| end_of(&pool.held[place as usize]));
@@ -324,7 +333,8 @@ impl Reorder {
             None => Gap { due, asked: 0 },
         };
         let next = after.unwrap_or(NONE);
-        let Some(place) = pool.take(Held { seq, len, payload, gap, next }) else { return false };
+        let (piece, payload) = packet.map_or((Piece::Whole, None), |(piece, payload)| (piece, Some(payload)));
+        let Some(place) = pool.take(Held { seq, len, piece, payload, gap, next }) else { return false };
         match before {
             Some(before) => pool.held[before as usize].next = place,
             None => self.first = place,
@@ -369,7 +379,8 @@ mod tests {
         let mut out = Vec::new();
         while let Some(ready) = reorder.pop(pool) {
             match ready {
-                Ready::Packet(seq, payload) => {
+                Ready::Packet(seq, piece, payload) => {
+                    assert_eq!(piece, Piece::of(seq.0 as usize % 3, 3));
                     assert_eq!(payload[..], seq.0.to_be_bytes());
                     out.push((seq.0, true));
                 }
@@ -404,7 +415,8 @@ mod tests {
                 }
                 _ => {
                     let payload = Bytes::copy_from_slice(&at.to_be_bytes());
-                    let placed = reorder.insert(&mut pool, Seq(at), &payload, due);
+                    let piece = Piece::of(at as usize % 3, 3);
+                    let placed = reorder.insert(&mut pool, Seq(at), (piece, &payload), due);
                     let known = oracle.known.contains_key(&at);
                     assert_eq!(placed == Placed::Known, known, "seed {seed}, {at}");
                     oracle.known.entry(at).or_insert(true);
@@ -451,7 +463,7 @@ mod tests {
         let mut reorder = Reorder::new(Seq(u32::MAX - 1), 10);
         let at = Instant::from_nanos;
         let insert = |reorder: &mut Reorder, pool: &mut Pool, seq: u32, due: u64| {
-            reorder.insert(pool, Seq(seq), &Bytes::new(), at(due))
+            reorder.insert(pool, Seq(seq), (Piece::Whole, &Bytes::new()), at(due))
         };
         assert_eq!(insert(&mut reorder, &mut pool, 3, 50), Placed::Held);
         assert_eq!(insert(&mut reorder, &mut pool, 5, 60), Placed::Held);

@@ -5,7 +5,7 @@ mod output;
 
 use alloc::collections::VecDeque;
 
-use anabranch_wire::rdca::{Incarnation, MAX_DATA_HEADER, Range, Ranges, RefuseReason, Seq, StreamId};
+use anabranch_wire::rdca::{Incarnation, Piece, Range, Ranges, RefuseReason, Seq, StreamId};
 use bytes::Bytes;
 
 use super::config::{Release, Retention, SenderConfig};
@@ -71,13 +71,12 @@ pub enum WriteError {
     /// The queue has no room for now; [`SenderEvent::Writable`] will say when it has.
     #[error("the queue is full")]
     Full,
-    /// The packet does not fit into a datagram: at most [`Sender::max_payload`] octets do. The application cuts, as the
-    /// paper has it (section 3.2.1).
-    #[error("the packet has {octets} octets, and at most {most} fit")]
+    /// The data would take more than half of the queue: see [`Sender::longest`].
+    #[error("the packet has {octets} bytes, and half of the queue has room for {most}")]
     TooLong {
-        /// Those of the packet.
+        /// Bytes of the data.
         octets: usize,
-        /// Those that fit.
+        /// [`Sender::longest`].
         most: usize,
     },
     /// The stream is closed, or closing.
@@ -195,7 +194,8 @@ pub struct Sender {
     word: Word,
     gone: Ranges,
     told: Told,
-    refused_write: bool,
+    /// Packets for which the last `write` had no room; 0: it had.
+    refused: u16,
     events: VecDeque<SenderEvent>,
     counters: SenderCounters,
 }
@@ -209,7 +209,7 @@ impl Sender {
             incarnation,
             state: State::Idle,
             closing: Closing::No,
-            queue: Queue::new(first, most_packets(&config)),
+            queue: Queue::new(first, config.most_packets()),
             confirmed: first,
             rate: RateControl::new(Instant::ZERO, &config, config.initial_rtt),
             round_trips: NO_ROUND_TRIP,
@@ -225,7 +225,7 @@ impl Sender {
             word: Word { probe: false, reset: None },
             gone: Ranges::EMPTY,
             told: Told::default(),
-            refused_write: false,
+            refused: 0,
             events: VecDeque::with_capacity(MOST_EVENTS),
             counters: SenderCounters::default(),
         }
@@ -234,9 +234,15 @@ impl Sender {
     /// Octets that each packet in the queue takes without its payload.
     pub const PER_PACKET: usize = Queue::PER_PACKET;
 
-    /// Octets of payload that fit into a datagram.
+    /// Bytes of payload that fit into a datagram; [`Sender::write`] cuts what is longer.
     pub fn max_payload(&self) -> usize {
-        usize::from(self.config.datagram).saturating_sub(MAX_DATA_HEADER)
+        self.config.max_payload()
+    }
+
+    /// Bytes that one [`Sender::write`] takes at most: what fits into half of the queue, so that its pieces can be retained until the
+    /// sink has confirmed them; at least one packet.
+    pub fn longest(&self) -> usize {
+        self.config.longest()
     }
 
     /// Asks the sink for a stream (section 3.1). Does nothing on a sender that is open or was.
@@ -246,21 +252,23 @@ impl Sender {
         }
     }
 
-    /// Takes a packet to send, and answers with its number.
+    /// Takes data to send, and answers with the number of its packet. Data of more than [`Sender::max_payload`] bytes is cut
+    /// (section 3.2.1): its pieces are packets with consecutive numbers from the answer on, and the sink's application has it whole.
     ///
     /// # Errors
     ///
-    /// [`WriteError`]; the packet is not taken then.
+    /// [`WriteError`]; nothing of it is taken then.
     pub fn write(&mut self, now: Instant, payload: Bytes) -> Result<Seq, WriteError> {
         if self.state == State::Closed || self.closing == Closing::Yes {
             return Err(WriteError::Closed);
         }
-        let (octets, most) = (payload.len(), self.max_payload());
+        let (octets, most) = (payload.len(), self.longest());
         if octets > most {
             return Err(WriteError::TooLong { octets, most });
         }
-        if !self.make_room(now) {
-            self.refused_write = true;
+        let pieces = self.config.pieces(octets);
+        if !self.make_room(now, pieces) {
+            self.refused = pieces as u16;
             return Err(WriteError::Full);
         }
         self.open(now);
@@ -269,13 +277,22 @@ impl Sender {
             self.since_idle = 0;
             self.rate.idle_until(now, &self.config);
         }
-        Ok(self.queue.push(payload))
+        let (first, room) = (self.queue.end(), self.max_payload());
+        for at in 0..pieces {
+            let piece = payload.slice(at * room..octets.min((at + 1) * room));
+            self.queue.push(Piece::of(at, pieces), piece);
+        }
+        Ok(first)
     }
 
     /// Whether [`Sender::write`] would take a packet now.
     pub fn is_writable(&self, now: Instant) -> bool {
+        self.has_room(now, 1)
+    }
+
+    fn has_room(&self, now: Instant, packets: usize) -> bool {
         let open = self.state != State::Closed && self.closing == Closing::No;
-        open && self.room_at(now).is_some_and(|at| at <= now)
+        open && self.room_at(now, packets).is_some_and(|at| at <= now)
     }
 
     /// No more packets: the stream ends when the sink has confirmed all.
@@ -284,7 +301,7 @@ impl Sender {
             return;
         }
         self.closing = Closing::Yes;
-        self.refused_write = false;
+        self.refused = 0;
         match self.state {
             State::Idle => self.finish(Outcome::Complete),
             // The last packet was sent without knowing that it was the last.
@@ -348,15 +365,22 @@ impl Sender {
             + self.rate.interval(&self.config) * u64::from(intervals)
     }
 
-    /// When there is or will be room for a packet; `None`: not before something is sent or confirmed.
-    fn room_at(&self, now: Instant) -> Option<Instant> {
-        if self.queue.unsent() >= self.most_unsent() {
+    /// When there is or will be room for so many packets; `None`: not before something is sent or confirmed. What is longer than
+    /// may wait unsent waits alone.
+    fn room_at(&self, now: Instant, packets: usize) -> Option<Instant> {
+        let unsent = self.queue.unsent();
+        if unsent > 0 && unsent + packets > self.most_unsent() {
             return None;
         }
-        if self.queue.len() < most_packets(&self.config) {
-            return Some(now);
+        match self.wanting(packets) {
+            0 => Some(now),
+            wanting => self.queue.releasable(wanting, self.retention()).filter(|_| self.presumes()),
         }
-        self.queue.releasable(self.retention()).filter(|_| self.presumes())
+    }
+
+    /// Places that are wanting in the queue for so many packets.
+    fn wanting(&self, packets: usize) -> usize {
+        (self.queue.len() + packets).saturating_sub(self.config.most_packets())
     }
 
     /// What is not asked for has arrived.
@@ -370,8 +394,10 @@ impl Sender {
 
     /// The queue will have no more room without a word of the sink.
     fn needs_word(&self) -> bool {
-        let half = most_packets(&self.config) / 2;
-        !self.presumes() && self.queue.len() >= half && self.since_confirm as usize >= half
+        let half = self.config.most_packets() / 2;
+        let is_due = self.queue.len() >= half && self.since_confirm as usize >= half;
+        // What waits for several places may wait for the packets since the last word, too.
+        !self.presumes() && (is_due || self.refused > 1 && self.queue.unsent() == 0)
     }
 
     /// A longer pause than those of a steady stream.
@@ -389,11 +415,11 @@ impl Sender {
         most.min(soon) as usize
     }
 
-    fn make_room(&mut self, now: Instant) -> bool {
-        if self.room_at(now).is_none_or(|at| at > now) {
+    fn make_room(&mut self, now: Instant, packets: usize) -> bool {
+        if self.room_at(now, packets).is_none_or(|at| at > now) {
             return false;
         }
-        if self.queue.len() >= most_packets(&self.config) {
+        for _ in 0..self.wanting(packets) {
             self.queue.release();
             self.counters.presumed += 1;
         }
@@ -402,8 +428,8 @@ impl Sender {
 
     /// Says once that a writer need wait no longer.
     fn tell_room(&mut self, now: Instant) {
-        if self.refused_write && self.is_writable(now) {
-            self.refused_write = false;
+        if self.refused > 0 && self.has_room(now, self.refused.into()) {
+            self.refused = 0;
             self.events.push_back(SenderEvent::Writable);
         }
     }
@@ -420,11 +446,6 @@ impl Sender {
         self.queue = Queue::new(self.queue.end(), 0);
         self.events.push_back(SenderEvent::Closed { outcome, unknown, unsent });
     }
-}
-
-/// At least one that is sent and one that is not.
-fn most_packets(config: &SenderConfig) -> usize {
-    usize::from(config.queue_packets.max(2))
 }
 
 /// Room for events without an allocation.

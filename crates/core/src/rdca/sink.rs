@@ -6,7 +6,9 @@ mod peer;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 
-use anabranch_wire::rdca::{Data, Message, Refuse, RefuseReason, Reply, Request, StreamId, VERSION, decode};
+use anabranch_wire::rdca::{
+    Data, Expected, Header, Message, Refuse, RefuseReason, Reply, Request, StreamId, TimeStamp, VERSION,
+};
 use bytes::Bytes;
 
 use super::config::{ShareReport, SinkConfig};
@@ -15,6 +17,7 @@ use super::deadlines::Deadlines;
 use super::reorder::{Placed, Pool, Ready};
 use super::shares::{HELD_BACK, SILENT, Shares};
 use super::stream::{Common, Stream};
+use super::trip::as_micros;
 use crate::time::{Duration, Instant};
 pub use event::{PeerId, SinkCounters, SinkEvent, StreamEnd};
 use peer::{Asked, Peer};
@@ -70,9 +73,28 @@ impl Sink {
 
     /// A datagram from `peer`.
     pub fn handle_datagram(&mut self, now: Instant, peer: PeerId, datagram: &Bytes) {
-        match decode(datagram) {
+        let header = self.config.header;
+        let expected = match header {
+            Header::Ours => Expected::default(),
+            Header::Printed => self.expected(now, peer),
+        };
+        match header.decode(datagram, expected) {
             Ok(message) => self.handle_message(now, peer, &message),
             Err(_) => self.counters.malformed += 1,
+        }
+    }
+
+    /// What is next of `peer`, as far as it is known.
+    fn expected(&self, now: Instant, peer: PeerId) -> Expected {
+        let entry = self.slots.get(&peer).and_then(|slot| self.peers[*slot].as_ref());
+        let expected = |stream, seq, (stamp, at): (TimeStamp, Instant)| {
+            let since = as_micros(now.saturating_since(at));
+            Expected { stream, seq, time: TimeStamp(stamp.0.wrapping_add(since)) }
+        };
+        match entry {
+            Some(Peer { asked: Some(asked), .. }) => expected(asked.id, asked.first, asked.clock),
+            Some(Peer { stream: Some(s), .. }) => expected(s.id, s.packets.end(), s.last_stamp),
+            _ => Expected::default(),
         }
     }
 
@@ -113,7 +135,8 @@ impl Sink {
                 self.deliver(slot, None);
             }
             Message::Gone(gone) => {
-                for range in stream.handle_gone(&mut self.pool, gone.ranges.as_slice()) {
+                if let Some(range) = stream.handle_gone(&mut self.pool, gone.ranges.as_slice()) {
+                    let range = stream.pieces.gone(range);
                     self.events.push_back(SinkEvent::Gone { peer, range });
                 }
                 self.deliver(slot, None);
@@ -228,7 +251,7 @@ impl Sink {
         let stream = known.unwrap_or_else(|| {
             let id = self.next_id;
             self.next_id = StreamId(id.0.wrapping_add(1));
-            entry.asked = Some(Asked { incarnation, id, first: request.first });
+            entry.asked = Some(Asked { incarnation, id, first: request.first, clock: (request.time, now) });
             id
         });
         let rtt = Stream::estimate(now, request.time);
@@ -326,18 +349,20 @@ impl Sink {
     /// Hands on what is in order, and notices the end.
     fn deliver(&mut self, slot: usize, data: Option<&Data>) {
         let Some(Peer { id, stream: Some(stream), .. }) = &mut self.peers[slot] else { return };
-        let peer = *id;
-        if let Some(data) = data {
-            let payload = data.payload.clone();
-            self.events.push_back(SinkEvent::Packet { peer, seq: data.seq, payload });
-        }
-        while let Some(ready) = stream.packets.pop(&mut self.pool) {
-            self.events.push_back(match ready {
-                Ready::Packet(seq, payload) => SinkEvent::Packet { peer, seq, payload },
-                Ready::Gone(range) => SinkEvent::Gone { peer, range },
-            });
+        let (peer, events) = (*id, &mut self.events);
+        let next = data.map(|data| Ready::Packet(data.seq, data.piece, data.payload.clone()));
+        let held = core::iter::from_fn(|| stream.packets.pop(&mut self.pool));
+        for ready in next.into_iter().chain(held) {
+            let (gone, whole) = match ready {
+                Ready::Packet(seq, piece, payload) => stream.pieces.take(seq, piece, payload),
+                Ready::Gone(range) => (Some(stream.pieces.gone(range)), None),
+            };
+            events.extend(gone.map(|range| SinkEvent::Gone { peer, range }));
+            events.extend(whole.map(|(seq, payload)| SinkEvent::Packet { peer, seq, payload }));
         }
         if stream.is_complete() && !stream.ended {
+            let gone = stream.pieces.give_up(stream.packets.next());
+            events.extend(gone.map(|range| SinkEvent::Gone { peer, range }));
             stream.owes.confirm = true;
             self.end(slot, StreamEnd::Complete);
         }
@@ -348,7 +373,7 @@ impl Sink {
         let Some(Peer { id, stream: Some(stream), .. }) = &mut self.peers[slot] else { return };
         if !stream.ended {
             stream.ended = true;
-            let next = stream.packets.next();
+            let next = stream.delivered();
             self.events.push_back(SinkEvent::Ended { peer: *id, end, next });
         }
         stream.packets.clear(&mut self.pool);

@@ -1,10 +1,13 @@
 //! One sender's stream at the sink: what Algorithm 1 keeps for each.
 
-use anabranch_wire::rdca::{Data, Incarnation, Probe, Range, Report, Seq, Snack, StreamId, TimeStamp};
+use anabranch_wire::rdca::{
+    Data, Header, Incarnation, Probe, Range, Report, Seq, Snack, StreamId, TimeStamp,
+};
 
 use super::arrivals::Arrivals;
 use super::config::{AfterNotice, Guard, ReceiveRate, RttSource, SinkConfig, SnackRepeat};
 use super::crowd::{Crowd, MOST_TOLERATED};
+use super::pieces::Pieces;
 use super::reorder::{Placed, Pool, Reorder};
 use super::trend::{Trend, WINDOW};
 use super::trip::{LONGEST_RTT, Trip, Trips, as_micros, micros, time_stamp};
@@ -16,6 +19,7 @@ pub(super) struct Stream {
     pub id: StreamId,
     pub incarnation: Incarnation,
     pub packets: Reorder,
+    pub pieces: Pieces,
     /// One past the last packet, once the sender has said.
     end: Option<Seq>,
     pub ended: bool,
@@ -30,7 +34,7 @@ pub(super) struct Stream {
     /// Packets one after the other that have waited for long.
     standing: u8,
     /// The last time stamp, and when it came.
-    last_stamp: (TimeStamp, Instant),
+    pub last_stamp: (TimeStamp, Instant),
     last_notice: Option<Instant>,
     /// The interval then, microseconds.
     said: u32,
@@ -68,6 +72,7 @@ impl Stream {
             id,
             incarnation,
             packets: Reorder::new(first, config.reorder_packets),
+            pieces: Pieces::default(),
             end: None,
             ended: false,
             trips: Trips::NONE,
@@ -106,8 +111,11 @@ impl Stream {
         }
         // The request waits half a round trip, for a packet that was only overtaken (section 3.4).
         let due = now + self.rtt(config) / 2;
+        // The printed header does not say so.
+        let again = config.header == Header::Printed && data.seq.lt(self.packets.end());
+        let repeated = data.repeated || again;
         let missed = data.seq.distance(self.packets.end()).max(0).unsigned_abs();
-        let placed = self.packets.insert(pool, data.seq, &data.payload, due);
+        let placed = self.packets.insert(pool, data.seq, (data.piece, &data.payload), due);
         if data.last && self.packets.end().le(data.seq + 1) {
             self.end = Some(data.seq + 1);
         }
@@ -117,21 +125,27 @@ impl Stream {
             Placed::Known => {}
             Placed::Next | Placed::Held | Placed::NoRoom => {
                 self.carried = self.carried.saturating_add(1);
-                if !data.repeated {
+                if !repeated {
                     self.arrivals.missed(missed);
                     crowd.missed(missed);
                 }
-                self.measure(now, config, crowd, data);
+                self.measure(now, config, crowd, (data, repeated));
             }
         }
         placed
     }
 
-    fn measure(&mut self, now: Instant, config: &SinkConfig, crowd: &mut Crowd, data: &Data) {
+    fn measure(
+        &mut self,
+        now: Instant,
+        config: &SinkConfig,
+        crowd: &mut Crowd,
+        (data, repeated): (&Data, bool),
+    ) {
         self.last_stamp = (data.time, now);
         match config.receive_rate {
             ReceiveRate::Arrivals => self.arrivals.came(now),
-            _ if data.repeated => self.arrivals.interrupted(),
+            _ if repeated => self.arrivals.interrupted(),
             _ => self.arrivals.arrived(now, data.seq),
         }
         if self.trips.is_none() {
@@ -214,17 +228,22 @@ impl Stream {
     }
 
     /// The sender has given up packets; see [`Reorder::give_up`].
-    pub(super) fn handle_gone(&mut self, pool: &mut Pool, ranges: &[Range]) -> impl Iterator<Item = Range> {
+    pub(super) fn handle_gone(&mut self, pool: &mut Pool, ranges: &[Range]) -> Option<Range> {
         let mut first = None;
         for range in ranges {
             first = first.or(self.packets.give_up(pool, *range));
         }
-        first.into_iter()
+        first
     }
 
     /// The sender has said where the stream ends, and all before is delivered or gone.
     pub(super) fn is_complete(&self) -> bool {
         self.end == Some(self.packets.next())
+    }
+
+    /// The first packet of which the application has had nothing: what has come of data that is not whole can still be lost.
+    pub(super) fn delivered(&self) -> Seq {
+        self.pieces.begun().unwrap_or(self.packets.next())
     }
 
     /// What every word to the sender says.
@@ -235,7 +254,7 @@ impl Stream {
         let interval = if common.crowd { 0 } else { self.interval(config) };
         Report {
             stream: self.id,
-            next: self.packets.next(),
+            next: self.delivered(),
             echo: TimeStamp(stamp.0.wrapping_add(since)),
             interval,
             rtt: as_micros(self.rtt(config)),

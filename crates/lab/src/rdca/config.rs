@@ -2,7 +2,7 @@
 
 use anabranch_core::time::Duration;
 use anabranch_sim::scenario::units::{Size, Span};
-use anabranch_wire::rdca::MAX_DATA_HEADER;
+use anabranch_wire::rdca::Header;
 
 use crate::experiment::template::{Assignment, Template};
 use crate::experiment::values::{self, Understood, count, length, metres, plain, quantity};
@@ -91,12 +91,14 @@ pub(super) const PARAMETERS: &[Parameter] = &[
     p("event_hops", "2", "1 and more", "hops from the node nearest to the event to the sink (erratum H20b)")
         .alias(),
     p("queue", "50", "1 and more", "packets that wait at a node's interface").alias(),
+    p("packet", "300B", "40B to 1000B", "a packet, RDCA's longest header included; TCP has the same payload"),
     p(
-        "packet",
-        "300B",
-        "40B to 1000B",
-        "a packet, RDCA's header of 17 bytes included; TCP has the same payload",
-    ),
+        "header",
+        "ours",
+        "ours or printed",
+        "how RDCA writes its datagrams: 17 bytes before the data at most, or the paper's 4 (erratum H15)",
+    )
+    .alias(),
     p("duration", "100s", "a span such as 100s", "of a run"),
     p("event_at", "5s", "a span such as 5s", "when the event begins; it lasts to the end of the run").alias(),
     p(
@@ -113,14 +115,12 @@ pub(super) const PARAMETERS: &[Parameter] = &[
     p("tcp_window", "20", "1 to 1000", "segments that TCP has under way at most: ns-2's default"),
 ];
 
-/// Bytes of the longest header of RDCA's data packets.
-const HEADER: u16 = MAX_DATA_HEADER as u16;
 /// How long what was sent last may still be under way.
 const DRAIN: Duration = Duration::from_secs(5);
 
 fn derived(settings: &Settings) -> Understood<Vec<Assignment>> {
     let packet = packet(settings.text("packet"))?;
-    let payload = packet - HEADER;
+    let payload = packet - header(settings)? as u16;
     let interval = Duration::from_secs_f64(f64::from(packet) / rate(settings.text("rate"))? as f64);
     let window = count("tcp_window", settings.text("tcp_window"), 1, 1000)? * usize::from(payload);
     let nodes = count("nodes", settings.text("nodes"), 2, 500)?;
@@ -159,6 +159,12 @@ fn derived(settings: &Settings) -> Understood<Vec<Assignment>> {
         ("duration", format!("stop={}", Span(duration.0 + DRAIN))),
     ];
     Ok(all.into_iter().chain(place).collect())
+}
+
+/// Bytes of the longest header of RDCA's data packets.
+pub(super) fn header(settings: &Settings) -> Understood<usize> {
+    let words = [("ours", Header::Ours), ("printed", Header::Printed)];
+    values::meant("header", settings.text("header"), &words).map(Header::data_octets)
 }
 
 pub(super) fn rate(text: &str) -> Understood<u64> {

@@ -3,14 +3,13 @@
 //! A packet says which it is and when it was made, as in [`super::packets`]. What the sender has no room for waits in the
 //! application, and is counted there.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anabranch_core::rdca::{
-    Incarnation, Message, PeerId, Range, SenderConfig, SenderCounters, SenderEvent, SenderInfo, Seq,
+    Header, Incarnation, Message, PeerId, Range, SenderConfig, SenderCounters, SenderEvent, SenderInfo, Seq,
     SinkConfig, SinkCounters, SinkEvent, StreamEnd, {self as core},
 };
 use anabranch_core::time::{Duration, Instant};
-use anabranch_wire::rdca::encode;
 use bytes::Bytes;
 
 use super::pace::{Pace, Spacing};
@@ -45,8 +44,8 @@ pub struct RdcaConfig {
     pub from_port: u16,
     /// How many packets.
     pub packets: u32,
-    /// Octets of each, at least [`super::packets::LEAST_PACKET`], and at most what fits into the sender's datagram: 283 of
-    /// 300. Longer ones are refused, and never sent.
+    /// Bytes of each, at least [`super::packets::LEAST_PACKET`], and at most [`SenderConfig::longest`]. Longer ones are refused, and
+    /// never sent; what exceeds a datagram is cut.
     pub payload: u16,
     /// Time from one to the next, more than zero.
     pub interval: Duration,
@@ -54,6 +53,13 @@ pub struct RdcaConfig {
     pub sender: SenderConfig,
     /// Whether it heeds routes that break.
     pub notices: RouteNotices,
+}
+
+impl RdcaConfig {
+    /// Datagrams that each packet is cut into.
+    pub fn pieces(&self) -> u32 {
+        self.sender.pieces(self.payload.into()) as u32
+    }
 }
 
 /// Makes packets as time goes on, hands them to a sender as it takes them, and closes after the last.
@@ -74,6 +80,8 @@ pub struct RdcaSource {
     pub most_waiting: u32,
     /// Packets of which the sender has said that they are lost.
     pub gone: u64,
+    /// Which, if they are cut: several pieces of one may be lost.
+    lost: BTreeSet<u32>,
     /// Packets that were sent, and of which it is not known whether they arrived.
     pub unknown: u64,
     /// How the stream ended, and when.
@@ -97,6 +105,7 @@ impl RdcaSource {
             taken: 0,
             most_waiting: 0,
             gone: 0,
+            lost: BTreeSet::new(),
             unknown: 0,
             outcome: None,
             lives: 0,
@@ -174,7 +183,7 @@ impl RdcaSource {
 
     /// What the sender says is sent, what it tells is noted.
     fn attend(&mut self, ctx: &mut Ctx<'_>) {
-        let now = ctx.now();
+        let (now, pieces) = (ctx.now(), self.config.pieces());
         self.make(now);
         loop {
             self.hand_over(now);
@@ -183,20 +192,23 @@ impl RdcaSource {
             while let Some(message) = sender.poll_transmit(now) {
                 busy = true;
                 if let Message::Data(data) = &message
-                    && data.seq.0 as usize == self.sent.len()
+                    && data.seq.0 as usize == self.sent.len() * pieces as usize
                 {
                     self.sent.push(now);
                 }
-                say(ctx, (self.config.to, self.config.from_port, self.config.port), &message);
+                let header = self.config.sender.header;
+                say(ctx, header, (self.config.to, self.config.from_port, self.config.port), &message);
             }
             while let Some(event) = sender.poll_event() {
                 busy = true;
                 match event {
                     SenderEvent::Opened | SenderEvent::Confirmed { .. } | SenderEvent::Writable => {}
-                    SenderEvent::Gone(range) => self.gone += length(range),
-                    SenderEvent::SinkLost { unknown } => self.unknown += length(unknown),
+                    SenderEvent::Gone(range) => self.gone += lose(&mut self.lost, pieces, range),
+                    SenderEvent::SinkLost { unknown } => {
+                        self.unknown += lose(&mut self.lost, pieces, unknown)
+                    }
                     SenderEvent::Closed { outcome, unknown, .. } => {
-                        self.unknown += length(unknown);
+                        self.unknown += lose(&mut self.lost, pieces, unknown);
                         self.outcome = Some((outcome, now));
                         ctx.finished();
                     }
@@ -262,6 +274,8 @@ pub struct RdcaSink {
     port: u16,
     config: SinkConfig,
     sink: Option<core::Sink>,
+    /// Datagrams that each packet is cut into.
+    pieces: u32,
     /// What came, in the order in which the transport handed it on, each packet once.
     pub arrived: Vec<Arrived>,
     /// Packets of which the transport has said that they are lost.
@@ -284,6 +298,7 @@ impl RdcaSink {
             port,
             config,
             sink: None,
+            pieces: 1,
             arrived: Vec::new(),
             gone: 0,
             again: 0,
@@ -292,6 +307,12 @@ impl RdcaSink {
             next: BTreeMap::new(),
             lives: 0,
         }
+    }
+
+    /// The same, for packets that are each cut into so many datagrams.
+    #[must_use]
+    pub fn cut_into(self, pieces: u32) -> Self {
+        Self { pieces: pieces.max(1), ..self }
     }
 
     /// What the transport has counted.
@@ -304,7 +325,7 @@ impl RdcaSink {
         while let Some(sink) = &mut self.sink {
             if let Some((peer, message)) = sink.poll_transmit(now) {
                 let (node, port) = end(peer);
-                say(ctx, (node, self.port, port), &message);
+                say(ctx, self.config.header, (node, self.port, port), &message);
             } else if let Some(event) = sink.poll_event() {
                 self.note(now, event);
             } else {
@@ -317,12 +338,12 @@ impl RdcaSink {
     fn note(&mut self, now: Instant, event: SinkEvent) {
         match event {
             SinkEvent::Opened { peer, first } => {
-                self.next.entry(end(peer).0).or_insert(first.0);
+                self.next.entry(end(peer).0).or_insert(first.0.div_ceil(self.pieces));
             }
             SinkEvent::Packet { peer, seq, payload } => {
                 let from = end(peer).0;
                 let next = self.next.entry(from).or_default();
-                match read_packet(&payload).filter(|(number, _)| *number == seq.0) {
+                match read_packet(&payload).filter(|(number, _)| number * self.pieces == seq.0) {
                     Some((number, made)) if number == *next => {
                         *next += 1;
                         self.arrived.push(Arrived { from, number, made, at: now });
@@ -332,9 +353,11 @@ impl RdcaSink {
                 }
             }
             SinkEvent::Gone { peer, range } => {
-                self.gone += length(range);
-                let next = self.next.entry(end(peer).0).or_default();
-                *next = range.end.0.max(*next);
+                // Of a packet that is lost all pieces are, the first included.
+                let (first, next) = (range.start.0.div_ceil(self.pieces), range.end.0.div_ceil(self.pieces));
+                self.gone += u64::from(next - first);
+                let expected = self.next.entry(end(peer).0).or_default();
+                *expected = next.max(*expected);
             }
             SinkEvent::Ended { peer, end: how, .. } => {
                 let from = end(peer).0;
@@ -375,10 +398,21 @@ impl App for RdcaSink {
     }
 }
 
+/// Packets that have a piece in this range, and that are not among those that were `lost` before.
+fn lose(lost: &mut BTreeSet<u32>, pieces: u32, range: Range) -> u64 {
+    match pieces {
+        1 => range.len().into(),
+        pieces => {
+            let packets = range.start.0 / pieces..range.end.0.div_ceil(pieces);
+            packets.filter(|packet| lost.insert(*packet)).count() as u64
+        }
+    }
+}
+
 /// A message leaves, to a node from one port to another.
-fn say(ctx: &mut Ctx<'_>, (to, from_port, port): (NodeId, u16, u16), message: &Message) {
+fn say(ctx: &mut Ctx<'_>, header: Header, (to, from_port, port): (NodeId, u16, u16), message: &Message) {
     let mut octets = Vec::new();
-    encode(message, &mut octets);
+    header.encode(message, &mut octets);
     if ctx.send_datagram(to, from_port, port, octets.into()).is_err() {
         ctx.trace(format_args!("{to:?} does not exist: the message is lost"));
     }
@@ -391,8 +425,4 @@ fn peer(node: NodeId, port: u16) -> PeerId {
 
 fn end(peer: PeerId) -> (NodeId, u16) {
     (NodeId((peer.0 >> 16) as u32), peer.0 as u16)
-}
-
-fn length(range: Range) -> u64 {
-    u64::from(range.end.0.wrapping_sub(range.start.0))
 }

@@ -7,11 +7,11 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use anabranch_core::rdca::Message;
+use anabranch_core::rdca::{Header, Message};
 use anabranch_core::segment::Segment;
 use anabranch_core::time::Instant;
 use anabranch_wire::ip::UdpDatagram;
-use anabranch_wire::rdca::decode;
+use anabranch_wire::rdca::Expected;
 #[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -40,7 +40,7 @@ pub enum HopMedium {
 pub struct Packets {
     nodes: Vec<NodeId>,
     medium: Option<HopMedium>,
-    rdca: Vec<u16>,
+    rdca: Vec<(u16, Header)>,
     keeps_series: bool,
     counter: Option<ObserverId>,
     /// Routing messages when the window began, and when it was over.
@@ -62,7 +62,7 @@ impl Packets {
 
     /// The same, with sinks of RDCA at these ports. Datagrams from and to other ports are data.
     #[must_use]
-    pub fn with_rdca_at(mut self, ports: Vec<u16>) -> Self {
+    pub fn with_rdca_at(mut self, ports: Vec<(u16, Header)>) -> Self {
         self.rdca = ports;
         self
     }
@@ -265,7 +265,7 @@ struct Counter {
     links: Vec<Link>,
     /// By node.
     up: Vec<bool>,
-    rdca: Vec<u16>,
+    rdca: Vec<(u16, Header)>,
     /// Number of the first packet made in the window.
     first: u64,
     is_open: bool,
@@ -295,10 +295,11 @@ impl Counter {
     }
 
     fn udp(&self, datagram: &UdpDatagram) -> Kind {
-        if !self.rdca.iter().any(|port| [datagram.src_port, datagram.dst_port].contains(port)) {
+        let ports = [datagram.src_port, datagram.dst_port];
+        let Some((_, header)) = self.rdca.iter().find(|(port, _)| ports.contains(port)) else {
             return Kind::Data;
-        }
-        match decode(&datagram.payload) {
+        };
+        match header.decode(&datagram.payload, Expected::default()) {
             Ok(Message::Data(_)) | Err(_) => Kind::Data,
             Ok(_) => Kind::Control,
         }

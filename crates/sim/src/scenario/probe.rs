@@ -1,5 +1,6 @@
 //! What a scenario file says of probes: what is measured in a part of a run.
 
+use anabranch_core::rdca::Header;
 use anabranch_core::time::Instant;
 #[cfg(feature = "schema")]
 use schemars::JsonSchema;
@@ -78,7 +79,12 @@ pub struct ProbeSpec {
 
 impl ProbeSpec {
     /// The measure of some nodes, which are `drawn` anew for each run or not. RDCA has its sinks at the ports `rdca`.
-    pub(super) fn measure(&self, nodes: Vec<NodeId>, drawn: bool, rdca: Vec<u16>) -> Box<dyn Measure> {
+    pub(super) fn measure(
+        &self,
+        nodes: Vec<NodeId>,
+        drawn: bool,
+        rdca: Vec<(u16, Header)>,
+    ) -> Box<dyn Measure> {
         match self.kind {
             ProbeKind::Energy => Box::new(Energy::of(nodes, !drawn)),
             ProbeKind::Packets => Box::new(Packets::of(nodes).over(self.medium).with_rdca_at(rdca)),

@@ -1,9 +1,9 @@
 //! What a scenario file says of RDCA ([`anabranch_core::rdca`]).
 
 use anabranch_core::rdca::{
-    Acceleration, AfterNotice, Caution, Config, Drain, Growth, Guard, HandshakeRtt, Notice, ReceiveRate,
-    Release, Retention, RttSource, ShareReport, SnackReaction, SnackRepeat, Standing, StartPacing, TrendTest,
-    Withhold,
+    Acceleration, AfterNotice, Caution, Config, Drain, Growth, Guard, HandshakeRtt, Header, Notice,
+    ReceiveRate, Release, Retention, RttSource, ShareReport, SnackReaction, SnackRepeat, Standing,
+    StartPacing, TrendTest, Withhold,
 };
 #[cfg(feature = "schema")]
 use schemars::JsonSchema;
@@ -39,6 +39,8 @@ options! {
     pub struct RdcaProfile of RdcaOptions,
     /// Where the options start from.
     algorithm: RdcaAlgorithm;
+    /// How datagrams are written, at both ends.
+    header: Header = config.sender.header;
     /// Bytes of the longest datagram, header included, 18 to 65507. Rates are counted in datagrams of this length.
     datagram: u16 = config.sender.datagram;
     /// Packets in the sender's queue, sent or not, at least 2.
@@ -146,10 +148,23 @@ impl RdcaProfile {
         };
         self.lay_over(&mut options);
         options.config.sink.initial_rtt = options.config.sender.initial_rtt;
+        options.config.sink.header = options.config.sender.header;
         let sender = &options.config.sender;
+        let is_printed = sender.header == Header::Printed;
         let faults = [
             ("datagram", !(18..=65_507).contains(&sender.datagram), "expected 18 to 65507 bytes"),
             ("queue_packets", sender.queue_packets < 2, "expected at least 2"),
+            (
+                "queue_packets",
+                is_printed && sender.queue_packets > 2048,
+                "expected at most 2048: the printed header has 13 bits for a packet's number",
+            ),
+            (
+                "header",
+                is_printed && options.config.sink.rtt == RttSource::BasePlusWaiting,
+                "the printed header has no room for the round trip that the sender measures: say \
+                 `rtt = \"twice-trip-time\"`, as `algorithm = \"paper\"` does",
+            ),
             ("unsent_packets", sender.unsent_packets == 0, "expected at least 1"),
             ("request_tries", sender.request_tries == 0, "expected at least 1"),
             ("probe_tries", sender.probe_tries == 0, "expected at least 1"),

@@ -3,8 +3,8 @@
 use bytes::Bytes;
 
 use super::message::{
-    Data, Gone, Incarnation, Message, Probe, Range, Ranges, Refuse, RefuseReason, Reply, Report, Request,
-    Seq, Snack, StreamId, TimeStamp, flag, kind,
+    Data, Gone, Incarnation, Message, Piece, Probe, Range, Ranges, Refuse, RefuseReason, Reply, Report,
+    Request, Seq, Snack, StreamId, TimeStamp, flag, kind,
 };
 use crate::reader::Reader;
 
@@ -24,12 +24,15 @@ pub struct DecodeError {
 ///
 /// A type or a flag that is not known, a field that is cut off or can mean nothing, octets that follow the end.
 pub fn decode(datagram: &Bytes) -> Result<Message, DecodeError> {
-    let mut fields = Fields(Reader::new(datagram));
+    let mut fields = Fields::new(datagram);
     let first = fields.octet("type")?;
     let (kind, flags) = (first >> 4, first & 0xf);
     let message = match kind {
         kind::REQUEST => fields.request(flags).map(Message::Request)?,
-        kind::DATA => return fields.data(flags, datagram).map(Message::Data),
+        kind::DATA => return fields.data(Piece::Whole, flags, datagram),
+        kind::FIRST => return fields.data(Piece::First, flags, datagram),
+        kind::MIDDLE => return fields.data(Piece::Middle, flags, datagram),
+        kind::LAST => return fields.data(Piece::Last, flags, datagram),
         kind::REFUSE => {
             let reason = RefuseReason::from_code(flags).ok_or(bad("reason", 0))?;
             Message::Refuse(Refuse { reason, answers: fields.word("what it answers")? })
@@ -65,38 +68,50 @@ pub fn decode(datagram: &Bytes) -> Result<Message, DecodeError> {
     if fields.0.rest().is_empty() { Ok(message) } else { Err(bad("end of the datagram", fields.0.at())) }
 }
 
-const fn bad(field: &'static str, offset: usize) -> DecodeError {
+pub(super) const fn bad(field: &'static str, offset: usize) -> DecodeError {
     DecodeError { field, offset }
 }
 
 /// No flag but `allowed`.
-const fn known(flags: u8, allowed: u8) -> Result<(), DecodeError> {
+pub(super) const fn known(flags: u8, allowed: u8) -> Result<(), DecodeError> {
     if flags & !allowed == 0 { Ok(()) } else { Err(bad("flags", 0)) }
 }
 
-struct Fields<'a>(Reader<'a>);
+pub(super) struct Fields<'a>(Reader<'a>);
 
-impl Fields<'_> {
+impl<'a> Fields<'a> {
+    pub(super) const fn new(octets: &'a [u8]) -> Self {
+        Self(Reader::new(octets))
+    }
+
+    pub(super) fn at(&self) -> usize {
+        self.0.at()
+    }
+
+    pub(super) fn rest(&self) -> &'a [u8] {
+        self.0.rest()
+    }
+
     fn octet(&mut self, field: &'static str) -> Result<u8, DecodeError> {
         let at = self.0.at();
         self.0.u8().ok_or(bad(field, at))
     }
 
-    fn short(&mut self, field: &'static str) -> Result<u16, DecodeError> {
+    pub(super) fn short(&mut self, field: &'static str) -> Result<u16, DecodeError> {
         let at = self.0.at();
         self.0.u16().ok_or(bad(field, at))
     }
 
-    fn word(&mut self, field: &'static str) -> Result<u32, DecodeError> {
+    pub(super) fn word(&mut self, field: &'static str) -> Result<u32, DecodeError> {
         let at = self.0.at();
         self.0.take().map(u32::from_be_bytes).ok_or(bad(field, at))
     }
 
-    fn stream(&mut self) -> Result<StreamId, DecodeError> {
+    pub(super) fn stream(&mut self) -> Result<StreamId, DecodeError> {
         self.word("stream").map(StreamId)
     }
 
-    fn time(&mut self) -> Result<TimeStamp, DecodeError> {
+    pub(super) fn time(&mut self) -> Result<TimeStamp, DecodeError> {
         self.word("time stamp").map(TimeStamp)
     }
 
@@ -106,16 +121,17 @@ impl Fields<'_> {
         Ok(Request { version, incarnation, first, time, datagram: self.short("length of datagrams")? })
     }
 
-    fn data(&mut self, flags: u8, datagram: &Bytes) -> Result<Data, DecodeError> {
+    fn data(&mut self, piece: Piece, flags: u8, datagram: &Bytes) -> Result<Message, DecodeError> {
         let stream = self.stream()?;
         let (seq, time) = (Seq(self.word("sequence number")?), self.time()?);
         let rtt = if flags & flag::RTT != 0 { Some(self.word("round trip")?) } else { None };
         let payload = datagram.slice(self.0.at()..);
         let (last, confirm) = (flags & flag::LAST != 0, flags & flag::CONFIRM != 0);
-        Ok(Data { stream, seq, time, last, confirm, repeated: flags & flag::REPEATED != 0, rtt, payload })
+        let repeated = flags & flag::REPEATED != 0;
+        Ok(Message::Data(Data { stream, seq, time, last, confirm, repeated, rtt, piece, payload }))
     }
 
-    fn report(&mut self, flags: u8) -> Result<Report, DecodeError> {
+    pub(super) fn report(&mut self, flags: u8) -> Result<Report, DecodeError> {
         known(flags, flag::DELAYED | flag::COMPLETE)?;
         let stream = self.stream()?;
         let (next, echo) = (Seq(self.word("next packet")?), self.time()?);

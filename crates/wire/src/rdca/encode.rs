@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use super::message::{Data, Message, Ranges, Report, flag, kind};
+use super::message::{Data, Message, Piece, Ranges, Report, flag, kind};
 
 /// Appends `message` to `out`: one datagram.
 pub fn encode(message: &Message, out: &mut Vec<u8>) {
@@ -59,7 +59,13 @@ pub fn data_header(data: &Data, out: &mut Vec<u8>) {
         | bit(data.confirm, flag::CONFIRM)
         | bit(data.repeated, flag::REPEATED)
         | bit(data.rtt.is_some(), flag::RTT);
-    out.push(kind::DATA << 4 | flags);
+    let kind = match data.piece {
+        Piece::Whole => kind::DATA,
+        Piece::First => kind::FIRST,
+        Piece::Middle => kind::MIDDLE,
+        Piece::Last => kind::LAST,
+    };
+    out.push(kind << 4 | flags);
     put(out, data.stream.0);
     put(out, data.seq.0);
     put(out, data.time.0);
@@ -69,13 +75,16 @@ pub fn data_header(data: &Data, out: &mut Vec<u8>) {
 }
 
 fn put_report(out: &mut Vec<u8>, kind: u8, report: &Report) {
-    out.push(kind << 4 | bit(report.delayed, flag::DELAYED) | bit(report.complete, flag::COMPLETE));
-    put(out, report.stream.0);
-    put(out, report.next.0);
-    put(out, report.echo.0);
-    put(out, report.interval);
-    put(out, report.rtt);
-    put(out, report.share);
+    let (flags, words) = report_words(report);
+    out.push(kind << 4 | flags);
+    words.iter().for_each(|word| put(out, *word));
+}
+
+/// Flags and fields of a report.
+pub(super) fn report_words(report: &Report) -> (u8, [u32; 6]) {
+    let Report { stream, next, echo, interval, rtt, share, delayed, complete } = *report;
+    let flags = bit(delayed, flag::DELAYED) | bit(complete, flag::COMPLETE);
+    (flags, [stream.0, next.0, echo.0, interval, rtt, share])
 }
 
 /// The start of the first range in full; then, for each, its length, and the distance to the next.
@@ -99,10 +108,10 @@ fn put_step(out: &mut Vec<u8>, step: i32) {
     out.extend_from_slice(&(step as u16).to_be_bytes());
 }
 
-fn put(out: &mut Vec<u8>, word: u32) {
+pub(super) fn put(out: &mut Vec<u8>, word: u32) {
     out.extend_from_slice(&word.to_be_bytes());
 }
 
-const fn bit(set: bool, flag: u8) -> u8 {
+pub(super) const fn bit(set: bool, flag: u8) -> u8 {
     if set { flag } else { 0 }
 }

@@ -12,6 +12,18 @@ pub const MAX_RANGES: usize = 16;
 /// Octets of the longest header of a data packet.
 pub const MAX_DATA_HEADER: usize = 17;
 
+/// How datagrams are written.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize), serde(rename_all = "kebab-case"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum Header {
+    /// Ours: fields of 32 bits, 13 or 17 bytes before the data.
+    #[default]
+    Ours,
+    /// 32 bits for all, 4 bytes before the data, and control packets of the printed lengths (section 3.2, erratum H15).
+    Printed,
+}
+
 /// The number of a packet: modulo 2^32, so it has no order of its own. Comparisons are right while the two are less than
 /// 2^31 apart.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -204,8 +216,37 @@ pub struct Data {
     pub repeated: bool,
     /// The round trip as the sender has measured it, microseconds.
     pub rtt: Option<u32>,
-    /// The application's octets.
+    /// Which piece of what the application wrote.
+    pub piece: Piece,
+    /// The application's bytes.
     pub payload: Bytes,
+}
+
+/// Which piece of the application's data a packet carries: data that is too long for one packet is cut (section 3.2.1), and its pieces
+/// have consecutive numbers.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum Piece {
+    /// All of it.
+    #[default]
+    Whole,
+    /// The first of several.
+    First,
+    /// Neither the first nor the last.
+    Middle,
+    /// The last of several.
+    Last,
+}
+
+impl Piece {
+    /// Piece number `at` of `of`, counted from 0.
+    pub const fn of(at: usize, of: usize) -> Self {
+        match (at == 0, at + 1 >= of) {
+            (true, true) => Self::Whole,
+            (true, false) => Self::First,
+            (false, false) => Self::Middle,
+            (false, true) => Self::Last,
+        }
+    }
 }
 
 /// What every word of the sink about a stream says.
@@ -319,6 +360,9 @@ pub(super) mod kind {
     pub(in crate::rdca) const GONE: u8 = 0x8;
     pub(in crate::rdca) const REFUSE: u8 = 0x9;
     pub(in crate::rdca) const RESET: u8 = 0xa;
+    pub(in crate::rdca) const FIRST: u8 = 0xb;
+    pub(in crate::rdca) const MIDDLE: u8 = 0xc;
+    pub(in crate::rdca) const LAST: u8 = 0xd;
 }
 
 /// Flags in the low nibble of the first octet.

@@ -36,8 +36,8 @@ fn ranges() -> impl Strategy<Value = Ranges> {
 
 fn data() -> impl Strategy<Value = Data> {
     let payload = proptest::collection::vec(any::<u8>(), 0..300);
-    (any::<[u32; 3]>(), any::<[bool; 3]>(), any::<Option<u32>>(), payload).prop_map(
-        |([stream, seq, time], [last, confirm, repeated], rtt, payload)| Data {
+    (any::<[u32; 3]>(), any::<[bool; 3]>(), any::<Option<u32>>(), (0usize..3, 1usize..=3), payload).prop_map(
+        |([stream, seq, time], [last, confirm, repeated], rtt, (at, of), payload)| Data {
             stream: StreamId(stream),
             seq: Seq(seq),
             time: TimeStamp(time),
@@ -45,6 +45,7 @@ fn data() -> impl Strategy<Value = Data> {
             confirm,
             repeated,
             rtt,
+            piece: Piece::of(at, of),
             payload: payload.into(),
         },
     )
@@ -87,7 +88,62 @@ fn written(message: &Message) -> Bytes {
     octets.into()
 }
 
+fn printed(message: &Message) -> Bytes {
+    let mut octets = Vec::new();
+    Header::Printed.encode(message, &mut octets);
+    octets.into()
+}
+
+/// What the printed header leaves of a message, for a receiver that expects nearly that.
+fn left(message: &Message) -> Message {
+    let cut = |ranges: Ranges| {
+        let mut left = Ranges::EMPTY;
+        let mut room = 132;
+        for range in ranges.as_slice() {
+            let len = range.len().min(room);
+            left.push(Range { start: range.start, end: range.start + len });
+            room -= len;
+        }
+        left
+    };
+    match message.clone() {
+        Message::Data(m) => {
+            let time = TimeStamp(m.time.0 & !1023);
+            let Data { stream, seq, piece, payload, .. } = m;
+            Message::Data(Data { stream, seq, time, piece, payload, ..Data::default() })
+        }
+        Message::Snack(m) => Message::Snack(Snack { missing: cut(m.missing), ..m }),
+        Message::Gone(m) => Message::Gone(Gone { ranges: cut(m.ranges), ..m }),
+        other => other,
+    }
+}
+
 proptest! {
+    #[test]
+    fn the_printed_header_keeps_what_it_has_room_for(
+        message in message(),
+        ahead in -4000i32..4000,
+        late in -30_000_000i32..30_000_000,
+    ) {
+        let mut expected = Expected::default();
+        if let Message::Data(data) = &message {
+            let seq = Seq(data.seq.0.wrapping_add_signed(ahead));
+            expected = Expected { stream: data.stream, seq, time: TimeStamp(data.time.0.wrapping_add_signed(late)) };
+        }
+        prop_assert_eq!(Header::Printed.decode(&printed(&message), expected), Ok(left(&message)));
+    }
+
+    #[test]
+    fn nothing_in_the_printed_header_panics(octets in proptest::collection::vec(any::<u8>(), 0..120)) {
+        let octets = Bytes::from(octets);
+        match Header::Printed.decode(&octets, Expected { stream: StreamId(1), ..Expected::default() }) {
+            // A refusal of stream 0 is read as one of the reader's.
+            Ok(Message::Refuse(_)) => {}
+            Ok(message) => prop_assert_eq!(printed(&message), octets),
+            Err(error) => prop_assert!(error.offset <= octets.len()),
+        }
+    }
+
     #[test]
     fn what_is_written_is_read(message in message()) {
         prop_assert_eq!(decode(&written(&message)), Ok(message));
@@ -123,8 +179,12 @@ fn octets_are_those_of_the_documentation() {
         confirm: true,
         repeated: false,
         rtt: Some(7),
+        piece: Piece::Whole,
         payload: Bytes::from_static(b"x"),
     };
+    for (at, first) in [b'\xba', b'\xca', b'\xda'].into_iter().enumerate() {
+        assert_eq!(written(&Message::Data(Data { piece: Piece::of(at, 3), ..data.clone() }))[0], first);
+    }
     assert_eq!(written(&Message::Data(data))[..], *b"\x3a\x01\x02\x03\x04\0\0\0\x05\0\0\0\x06\0\0\0\x07x");
     let mut missing = Ranges::EMPTY;
     assert!(missing.push(Range { start: Seq(u32::MAX), end: Seq(1) }));
@@ -135,6 +195,31 @@ fn octets_are_those_of_the_documentation() {
     assert_eq!(snack[..9], *b"\x41\0\0\0\0\xff\xff\xff\xff");
     assert_eq!(snack[21..25], *b"\0\0\0\x09");
     assert_eq!(snack[25..], *b"\x02\xff\xff\xff\xff\0\x02\0\x03\0\x01");
+}
+
+#[test]
+fn printed_lengths_are_those_of_section_3_2() {
+    let mut missing = Ranges::EMPTY;
+    assert!(missing.push(Range { start: Seq(7), end: Seq(9) }));
+    let time = TimeStamp(3 << 10);
+    let data =
+        Data { seq: Seq(0x2005), time, piece: Piece::First, payload: vec![9; 296].into(), ..Data::default() };
+    let request = Request { version: 1, incarnation: Incarnation(2), first: Seq(3), time, datagram: 300 };
+    let reply = Reply { incarnation: Incarnation(2), stream: StreamId(3), echo: time, rtt: 4 };
+    let report = Report::default();
+    let lengths = [
+        (Message::Request(request), 24),
+        (Message::Reply(reply), 24),
+        (Message::Congestion(report), 32),
+        (Message::Snack(Snack { report, missing }), 36),
+        (Message::Data(data.clone()), 300),
+    ];
+    for (message, length) in lengths {
+        assert_eq!(printed(&message).len(), length, "{message:?}");
+    }
+    // 13 bits of the number, 16 of the time stamp.
+    assert_eq!(printed(&Message::Data(data))[..5], *b"\x20\x05\0\x03\x09");
+    assert_eq!(printed(&Message::Congestion(report))[..4], *b"\xe0\0\0\0");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use anabranch_core::rdca::{Incarnation, Message, Range, RefuseReason, Seq, StreamId};
 use anabranch_wire::rdca::{
-    Data, Gone, Probe, Ranges, Refuse, Reply, Report, Request, Snack, TimeStamp, decode,
+    Data, Gone, Piece, Probe, Ranges, Refuse, Reply, Report, Request, Snack, TimeStamp, decode,
 };
 use arbitrary::{Result, Unstructured};
 use bytes::Bytes;
@@ -109,6 +109,7 @@ pub(super) fn up(octets: &mut Unstructured<'_>, seen: &Seen) -> Result<Message> 
             confirm: octets.arbitrary()?,
             repeated: octets.arbitrary()?,
             rtt: octets.arbitrary()?,
+            piece: *octets.choose(&[Piece::Whole, Piece::Whole, Piece::First, Piece::Middle, Piece::Last])?,
             payload: Bytes::from_static(b"octets"),
         }),
     })

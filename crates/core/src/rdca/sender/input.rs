@@ -1,8 +1,8 @@
 //! What the sink says.
 
 use anabranch_wire::rdca::{
-    Incarnation, Message, Range, Ranges, Refuse, RefuseReason, Reply, Report, Snack, StreamId, TimeStamp,
-    decode,
+    Expected, Incarnation, Message, Range, Ranges, Refuse, RefuseReason, Reply, Report, Snack, StreamId,
+    TimeStamp,
 };
 use bytes::Bytes;
 
@@ -16,7 +16,8 @@ use crate::time::{Duration, Instant};
 impl Sender {
     /// A datagram from the sink.
     pub fn handle_datagram(&mut self, now: Instant, datagram: &Bytes) {
-        match decode(datagram) {
+        let stream = if let State::Open(stream) = self.state { stream } else { StreamId(0) };
+        match self.config.header.decode(datagram, Expected { stream, ..Expected::default() }) {
             Ok(message) => self.handle_message(now, &message),
             Err(_) => self.counters.malformed += 1,
         }

@@ -1,6 +1,6 @@
 //! What is sent, and when.
 
-use anabranch_wire::rdca::{Data, Gone, Message, Probe, Ranges, Request, StreamId, VERSION};
+use anabranch_wire::rdca::{Data, Gone, Header, Message, Probe, Ranges, Request, StreamId, VERSION};
 
 use super::{Closing, Hearing, LEAST_PROBE, Outcome, Sender, State};
 use crate::rdca::rate::Phase;
@@ -29,7 +29,8 @@ impl Sender {
             State::Idle | State::Closed => None,
             State::Opening { due, .. } => Some(due),
             State::Open(_) => {
-                let room = if self.refused_write { self.room_at(Instant::FAR_FUTURE) } else { None };
+                let waits = self.refused > 0;
+                let room = waits.then(|| self.room_at(Instant::FAR_FUTURE, self.refused.into())).flatten();
                 let room = room.filter(|at| *at != Instant::FAR_FUTURE);
                 [self.probe_at, self.data_at(), room].into_iter().flatten().min()
             }
@@ -111,7 +112,7 @@ impl Sender {
             return None;
         }
         let (seq, packet) = self.queue.send(now)?;
-        let (payload, repeated) = (packet.payload.clone(), packet.repeated);
+        let (payload, piece, repeated) = (packet.payload.clone(), packet.piece, packet.repeated);
         let nothing_left = self.queue.unsent() + self.queue.wanted() == 0;
         let last = self.closing == Closing::Yes && self.queue.unsent() == 0 && seq + 1 == self.queue.end();
         let confirm = self.asks_to_confirm(now, last, repeated && nothing_left);
@@ -134,6 +135,7 @@ impl Sender {
             confirm,
             repeated,
             rtt,
+            piece,
             payload,
         }))
     }
@@ -148,6 +150,8 @@ impl Sender {
             last || last_repetition && self.closing == Closing::Yes || regular || lone || self.needs_word();
         if confirm {
             self.since_confirm = 0;
+            // The printed header has no room for the question.
+            self.word.probe |= self.config.header == Header::Printed;
         }
         confirm
     }

@@ -32,16 +32,18 @@ pub enum SinkEvent {
         /// The first packet.
         first: Seq,
     },
-    /// The next packet. Between two of one stream none is left out but those of [`SinkEvent::Gone`].
+    /// What the application wrote next, once all of it is there. Between two of one stream no packet is left out but those of
+    /// [`SinkEvent::Gone`].
     Packet {
         /// From whom.
         peer: PeerId,
-        /// Its number.
+        /// The number of its packet, or of the first that it was cut into.
         seq: Seq,
         /// What the application wrote.
         payload: Bytes,
     },
-    /// These packets are lost: the sender does not retain them any more. It tells its own application the same.
+    /// These packets are lost: the sender does not retain them any more, and tells its own application the same; or they are pieces
+    /// of data of which another is lost.
     Gone {
         /// From whom.
         peer: PeerId,

@@ -1,6 +1,6 @@
 //! One sender as the sink knows it.
 
-use anabranch_wire::rdca::{Incarnation, Message, Reply, Seq, StreamId};
+use anabranch_wire::rdca::{Incarnation, Message, Reply, Seq, StreamId, TimeStamp};
 
 use super::event::{PeerId, SinkCounters};
 use crate::rdca::config::SinkConfig;
@@ -14,6 +14,8 @@ pub(super) struct Asked {
     pub incarnation: Incarnation,
     pub id: StreamId,
     pub first: Seq,
+    /// What the sender's clock said, and when.
+    pub clock: (TimeStamp, Instant),
 }
 
 #[derive(Debug)]

@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anabranch_core::time::{Duration, Instant};
 use anabranch_wire::ip::UDP_HEADER_LEN;
-use anabranch_wire::rdca::MAX_DATA_HEADER;
 
 use super::super::deployment::Choice;
 use super::super::file::FileConfig;
@@ -308,22 +307,28 @@ impl Checker<'_> {
         carrier: &Carrier,
         scenario: &Scenario,
     ) -> Checked<()> {
-        let headers = match carrier {
-            Carrier::Udp => 0,
+        let (headers, payload) = match carrier {
+            Carrier::Udp => (0, payload),
             Carrier::Tcp(config) => return self.segments_fit(i, section, config.mss, scenario),
             Carrier::Mptcp(spec) => return self.segments_fit(i, section, spec.config.tcp.mss, scenario),
             Carrier::Rdca(options) => {
-                let datagram = options.config.sender.datagram;
-                let room = datagram.saturating_sub(MAX_DATA_HEADER as u16);
-                if payload > room {
-                    let message = format!("a datagram of {datagram} bytes has room for {room}");
+                let sender = &options.config.sender;
+                if usize::from(payload) > sender.longest() {
+                    let message = format!(
+                        "it is cut into {} datagrams, and half of a queue of {} has room for {} bytes",
+                        sender.pieces(payload.into()),
+                        sender.queue_packets,
+                        sender.longest()
+                    );
                     let hint = format!(
-                        "raise `datagram` of `rdca.{}`",
+                        "raise `queue_packets` or `datagram` of `rdca.{}`",
                         section.rdca.as_deref().unwrap_or("default")
                     );
                     return self.fault(at!["traffic", i, "payload"], message, Some(&hint));
                 }
-                MAX_DATA_HEADER as u32
+                // A longer packet is cut into datagrams.
+                let most = sender.max_payload();
+                ((usize::from(sender.datagram) - most) as u32, usize::from(payload).min(most) as u16)
             }
         };
         let Some(radio) = self.radio_of(section, scenario) else { return Ok(()) };

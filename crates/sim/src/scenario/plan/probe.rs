@@ -16,8 +16,11 @@ impl Scenario {
                 Senders::Nodes(nodes) => (nodes, false),
                 Senders::Group(group) => (&drawn.groups[*group], true),
             };
-            let rdca = self.traffic.iter().filter(|traffic| matches!(traffic.carrier, Carrier::Rdca(_)));
-            let measure = spec.measure(nodes.clone(), is_drawn, rdca.map(|traffic| traffic.port).collect());
+            let rdca = self.traffic.iter().filter_map(|traffic| match &traffic.carrier {
+                Carrier::Rdca(options) => Some((traffic.port, options.config.sink.header)),
+                _ => None,
+            });
+            let measure = spec.measure(nodes.clone(), is_drawn, rdca.collect());
             let window = self.window(spec, &plan.planned);
             plan.builder.probe(Probe::new(&spec.name, window, measure));
         }

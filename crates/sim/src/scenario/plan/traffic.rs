@@ -58,7 +58,8 @@ impl TrafficSpec {
         let (at, begin) = (self.to, Instant::ZERO);
         match (&self.carrier, self.carrier.transport()) {
             (Carrier::Rdca(options), _) => {
-                builder.app(at, begin, RdcaSink::new(self.port, options.config.sink))
+                let pieces = options.config.sender.pieces(self.payload.into()) as u32;
+                builder.app(at, begin, RdcaSink::new(self.port, options.config.sink).cut_into(pieces))
             }
             (_, Some(transport)) => {
                 builder.app(at, begin, PacketSink::new(self.port, self.payload, transport))

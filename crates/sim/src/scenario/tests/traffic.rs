@@ -151,7 +151,7 @@ fn what_cannot_be_is_refused_at_its_place() {
         ("traffic.event.from=x*", "no node's name"),
         ("traffic.event.to=nobody", "no node `nobody`"),
         ("traffic.event.from=sink", "another node"),
-        ("traffic.event.payload=284 B", "room for 283"),
+        ("traffic.event.payload=3397 B", "room for 3396 bytes"),
         ("traffic.event.payload=11 B", "expected 12 B"),
         ("traffic.event.interval=0 s", "some time"),
         ("traffic.event.rate=1 kbit/s", "both"),
@@ -162,6 +162,7 @@ fn what_cannot_be_is_refused_at_its_place() {
         ("traffic.event.rdca=fast", "no profile"),
         ("traffic.event.kind=cbrr", "unknown word"),
         ("rdca.default.datagram=5", "expected 18"),
+        ("rdca.default.header=printed", "no room for the round trip"),
         ("rdca.default.unsent_time=soon", "does not begin with a number"),
         ("rdca.default.acceleration.doublings=3", "missing key"),
     ];
@@ -234,6 +235,28 @@ fn rdca_tcp_and_udp_are_compared_in_one_short_file() {
         let ratio = metrics["traffic.readings.delivery_ratio"].value.unwrap();
         let least = if point.axes["traffic.readings.over"] == "udp" { 0.5 } else { 0.9 };
         assert!((least..=1.0).contains(&ratio), "{:?}: {ratio}", point.axes);
+    }
+}
+
+/// A packet of 1000 bytes takes four datagrams of at most 300 bytes, with either header.
+#[test]
+fn rdca_cuts_packets_into_datagrams_with_either_header() {
+    let rdca = "kind = \"cbr\"\ninterval = \"100 ms\"\nover = \"rdca\"\npackets = 200\n";
+    let more = "[rdca.default]\nalgorithm = \"paper\"\n[probe.all]\nkind = \"packets\"\n";
+    let source = wired(&format!("{}{more}", traffic("x", rdca))).set("traffic.x.payload=1000 B");
+    for (header, octets) in [("ours", 13.0), ("printed", 4.0)] {
+        let source = source.clone().set(format!("rdca.default.header={header}"));
+        let metrics = run(&source, 1, 0);
+        assert_eq!(value(&metrics, "traffic.x.packets_delivered"), 200.0, "{header}");
+        assert_eq!(value(&metrics, "probe.all.data_sent"), 800.0, "{header}");
+        // 48 bytes of IPv6 and UDP, and a few control packets.
+        let each = value(&metrics, "link.a>b.bytes") / 800.0;
+        assert!((0.0..1.0).contains(&(each - 250.0 - octets - 48.0)), "{header}: {each}");
+        let lossy = run(&source.set("link.0.loss=2 %"), 1, 0);
+        assert_eq!(value(&lossy, "traffic.x.packets_delivered"), 200.0, "{header}");
+        let sent = value(&lossy, "probe.all.data_sent");
+        assert!((801.0..900.0).contains(&sent), "{header}: {sent}");
+        assert!((0.005..0.2).contains(&value(&lossy, "probe.all.control_load")), "{header}");
     }
 }
 

@@ -1,0 +1,99 @@
+//! The application's data, put together again from the packets that it was cut into (section 3.2.1).
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+use anabranch_wire::rdca::{Piece, Range, Seq};
+use bytes::Bytes;
+
+use super::config::LONGEST;
+
+/// What has come of the data that is next, if it is not whole yet.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Pieces(Option<Box<Begun>>);
+
+#[derive(Clone, Debug)]
+struct Begun {
+    first: Seq,
+    bytes: Vec<u8>,
+}
+
+/// What the application is told of a packet: data that will never be whole, then data that is.
+type Told = (Option<Range>, Option<(Seq, Bytes)>);
+
+impl Pieces {
+    /// Takes the packet that is next in order.
+    pub(super) fn take(&mut self, seq: Seq, piece: Piece, payload: Bytes) -> Told {
+        match piece {
+            Piece::Whole => (self.give_up(seq), Some((seq, payload))),
+            Piece::First => {
+                let gone = self.give_up(seq);
+                self.0 = Some(Box::new(Begun { first: seq, bytes: payload.into() }));
+                (gone, None)
+            }
+            Piece::Middle | Piece::Last => {
+                let Some(begun) = self.0.as_mut().filter(|b| b.bytes.len() + payload.len() <= LONGEST) else {
+                    let end = seq + 1;
+                    return (Some(self.give_up(end).unwrap_or(Range { start: seq, end })), None);
+                };
+                begun.bytes.extend_from_slice(&payload);
+                let whole = (piece == Piece::Last).then(|| self.0.take()).flatten();
+                (None, whole.map(|begun| (begun.first, begun.bytes.into())))
+            }
+        }
+    }
+
+    /// The packets that are next are gone, and with them what has come of the same data.
+    pub(super) fn gone(&mut self, range: Range) -> Range {
+        self.give_up(range.end).unwrap_or(range)
+    }
+
+    /// Nothing follows what has come, up to `end`.
+    pub(super) fn give_up(&mut self, end: Seq) -> Option<Range> {
+        self.0.take().map(|begun| Range { start: begun.first, end })
+    }
+
+    /// The first packet of the data that is not whole.
+    pub(super) fn begun(&self) -> Option<Seq> {
+        self.0.as_ref().map(|begun| begun.first)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn range(start: u32, end: u32) -> Range {
+        Range { start: Seq(start), end: Seq(end) }
+    }
+
+    #[test]
+    fn what_lacks_a_piece_is_gone_from_its_first_to_its_last() {
+        let mut pieces = Pieces::default();
+        let mut take = |seq, piece| pieces.take(Seq(seq), piece, Bytes::from(std::vec![seq as u8]));
+        assert_eq!(take(0, Piece::First), (None, None));
+        assert_eq!(take(1, Piece::Middle), (None, None));
+        assert_eq!(take(2, Piece::Last), (None, Some((Seq(0), Bytes::from_static(&[0, 1, 2])))));
+        assert_eq!(take(3, Piece::First), (None, None));
+        assert_eq!(pieces.begun(), Some(Seq(3)));
+        assert_eq!(pieces.gone(range(4, 5)), range(3, 5));
+        let mut take = |seq, piece| pieces.take(Seq(seq), piece, Bytes::new());
+        assert_eq!(take(5, Piece::Middle), (Some(range(5, 6)), None));
+        assert_eq!(take(6, Piece::Last), (Some(range(6, 7)), None));
+        // A sender that does not keep the order of pieces.
+        assert_eq!(take(7, Piece::First), (None, None));
+        assert_eq!(take(8, Piece::First), (Some(range(7, 8)), None));
+        assert_eq!(take(9, Piece::Whole), (Some(range(8, 9)), Some((Seq(9), Bytes::new()))));
+        assert_eq!(pieces.gone(range(10, 12)), range(10, 12));
+    }
+
+    #[test]
+    fn no_sender_fills_the_memory_with_a_packet_without_end() {
+        let mut pieces = Pieces::default();
+        pieces.take(Seq(0), Piece::First, Bytes::new());
+        let middle = Bytes::from(std::vec![0; 1000]);
+        let gone = (1..100).find_map(|seq| pieces.take(Seq(seq), Piece::Middle, middle.clone()).0);
+        assert_eq!(gone, Some(range(0, 67)));
+        assert_eq!(pieces.begun(), None);
+    }
+}
