@@ -36,7 +36,7 @@ pub use anabranch_wire::rdca::{Header, Incarnation, Message, Piece, Range, Refus
 pub use config::{
     Acceleration, AfterNotice, Caution, Config, Drain, Growth, Guard, HandshakeRtt, Notice, ReceiveRate,
     Release, Retention, RttSource, SenderConfig, ShareReport, SinkConfig, SnackReaction, SnackRepeat,
-    Standing, StartPacing, TrendTest, Withhold,
+    Standby, Standing, StartPacing, TrendTest, Withhold,
 };
 pub use rate::Phase;
 pub use sender::{Outcome, Sender, SenderCounters, SenderEvent, SenderInfo, WriteError};

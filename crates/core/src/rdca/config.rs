@@ -72,6 +72,8 @@ pub struct SenderConfig {
     /// for a sender whose rate is the limit: 70. Where nothing moves a path breaks because frames collide until the link
     /// layer gives up. 100 in the paper.
     pub broken_percent: u8,
+    /// What a sender does after the network has said that a path has broken.
+    pub standby: Standby,
     /// How the rate rises where the network was last in trouble. `None` in the paper.
     pub caution: Option<Caution>,
     /// The rate after a congestion notification, in percent of the receive rate, for a sender whose application and not
@@ -194,6 +196,18 @@ pub struct Caution {
     pub after_break: Duration,
 }
 
+/// What a sender does after the network has said that a path has broken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize), serde(rename_all = "kebab-case"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum Standby {
+    /// It sends probes until the sink answers.
+    Probe,
+    /// It pauses for a round trip, and then tries the path with one packet of data: the network finds another path for it, or says
+    /// that there is none. Costs no control packet.
+    Trial,
+}
+
 /// Which SNACKs set rate and window in the controlled phase.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize), serde(rename_all = "kebab-case"))]
@@ -225,7 +239,8 @@ pub enum Release {
     Presumed,
     /// It may, unless a loss was reported within the last 512 packets.
     WhenCalm,
-    /// It may not: the sink must have confirmed it, and is asked once in half a queue.
+    /// It may not: the sink must have confirmed it, and is asked while its answer can be in time: once in half to
+    /// three quarters of a queue.
     /// [`super::Sender::write`] refuses what has no place. Nothing is lost but what a sink that restarts has forgotten, for a
     /// control packet each time.
     Confirmed,
@@ -260,6 +275,7 @@ impl Default for SenderConfig {
             snack: SnackReaction::WhenDelayed,
             notice: Notice::Plausible,
             broken_percent: 70,
+            standby: Standby::Trial,
             caution: Some(Caution {
                 many: 3,
                 from_percent: 85,
@@ -322,6 +338,7 @@ impl SenderConfig {
             snack: SnackReaction::Always,
             notice: Notice::Exact,
             broken_percent: 100,
+            standby: Standby::Probe,
             caution: None,
             headroom_percent: 100,
             drain: Drain::Keep,
@@ -357,6 +374,9 @@ pub struct SinkConfig {
     /// The same, in intervals between packets, whichever is more, up to 100 ms: 3. On a slow path a single
     /// packet takes longer than [`SinkConfig::least_waiting`]. The paper has none.
     pub least_waiting_intervals: u8,
+    /// No notification sooner than so many packets of the sender after the last one: it bounds the control load of a sender that the
+    /// network cannot satisfy. 0 by default and in the paper.
+    pub notice_packets: u16,
     /// What is said of a queue that stays. `None` in the paper: a queue that is full rises no more, and nothing is said.
     pub standing: Option<Standing>,
     /// What the receive rate is made of.
@@ -373,6 +393,10 @@ pub struct SinkConfig {
     pub initial_rtt: Duration,
     /// When a SNACK is repeated (erratum H12).
     pub repeat: SnackRepeat,
+    /// A SNACK waits for eight receive intervals after a gap was noticed, at most so long, and at least half a round trip, and lists
+    /// all gaps by then: what a broken path has lost takes one SNACK. The sender needs room for what it sends meanwhile. Zero by
+    /// default and in the paper.
+    pub collect: Duration,
     /// A packet has waited for what it took above the least trip time of this time and of as much before: 3 s. Notifications
     /// empty a queue more often; routes that change, clocks that jump, and what clocks drift apart are no queue for longer.
     pub least_span: Duration,
@@ -508,6 +532,8 @@ impl SinkConfig {
             trend: TrendTest::Halves { k_percent: 200 },
             least_waiting: Duration::ZERO,
             least_waiting_intervals: 0,
+            notice_packets: 0,
+            collect: Duration::ZERO,
             standing: None,
             receive_rate: ReceiveRate::Intervals,
             share: ShareReport::Untold,

@@ -250,11 +250,19 @@ impl Reorder {
         self.each_gap(pool, |_, gap| gap.due = now);
     }
 
-    /// What is due at `now`, as much as one SNACK takes; it is due again when `again` says, by how often it was asked for.
-    pub(super) fn ask(&mut self, pool: &mut Pool, now: Instant, again: impl Fn(u8) -> Instant) -> Ranges {
+    /// What is due at `now`, as much as one SNACK takes, and with it what is due until `collected` for the first time; it is due again
+    /// when `again` says, by how often it was asked for.
+    pub(super) fn ask(
+        &mut self,
+        pool: &mut Pool,
+        now: Instant,
+        collected: Instant,
+        again: impl Fn(u8) -> Instant,
+    ) -> Ranges {
         let mut asked = Ranges::EMPTY;
         self.each_gap(pool, |range, gap| {
-            if gap.due <= now && asked.push(range) {
+            let is_due = gap.due <= now || gap.asked == 0 && gap.due <= collected;
+            if is_due && asked.push(range) {
                 *gap = Gap { due: again(gap.asked), asked: gap.asked.saturating_add(1) };
             }
         });
@@ -467,11 +475,11 @@ mod tests {
         };
         assert_eq!(insert(&mut reorder, &mut pool, 3, 50), Placed::Held);
         assert_eq!(insert(&mut reorder, &mut pool, 5, 60), Placed::Held);
-        let asked = reorder.ask(&mut pool, at(55), |asked| at(100 + u64::from(asked)));
+        let asked = reorder.ask(&mut pool, at(55), at(55), |asked| at(100 + u64::from(asked)));
         assert_eq!(asked.as_slice(), [Range { start: Seq(u32::MAX - 1), end: Seq(3) }]);
         assert_eq!(insert(&mut reorder, &mut pool, 0, 70), Placed::Held);
         assert_eq!(reorder.due(&pool), Some(at(60)));
-        let asked = reorder.ask(&mut pool, at(100), |asked| at(200 + u64::from(asked)));
+        let asked = reorder.ask(&mut pool, at(100), at(100), |asked| at(200 + u64::from(asked)));
         let ranges = [(u32::MAX - 1, 0), (1, 3), (4, 5)].map(|(s, e)| Range { start: Seq(s), end: Seq(e) });
         assert_eq!(asked.as_slice(), ranges);
         assert_eq!(reorder.due(&pool), Some(at(200)));

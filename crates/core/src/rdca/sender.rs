@@ -8,7 +8,7 @@ use alloc::collections::VecDeque;
 use anabranch_wire::rdca::{Incarnation, Piece, Range, Ranges, RefuseReason, Seq, StreamId};
 use bytes::Bytes;
 
-use super::config::{Release, Retention, SenderConfig};
+use super::config::{Release, Retention, SenderConfig, Standby};
 use super::queue::Queue;
 use super::rate::{Phase, RateControl};
 use super::told::Told;
@@ -161,6 +161,31 @@ enum Hearing {
     Standby,
 }
 
+/// What the network has said of the path ([`Standby::Trial`]).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Path {
+    Good,
+    /// It has broken: nothing is sent before `until`, then one packet. It broke so many times without a word of the sink between.
+    Broken {
+        until: Instant,
+        times: u8,
+    },
+    /// One packet was sent; the others may follow from `until` on, if the network does not say that there is no path.
+    Tried {
+        until: Instant,
+        times: u8,
+    },
+}
+
+impl Path {
+    fn held_until(self) -> Instant {
+        match self {
+            Self::Good => Instant::ZERO,
+            Self::Broken { until, .. } | Self::Tried { until, .. } => until,
+        }
+    }
+}
+
 /// One stream to one sink.
 ///
 /// Order of calls: any `handle_*` and commands, then `poll_transmit` and `poll_event` until `None`, then `next_timeout`.
@@ -188,6 +213,7 @@ pub struct Sender {
     /// Packets that bear the measured round trip.
     tell_rtt: u8,
     hearing: Hearing,
+    path: Path,
     /// When the next probe goes out, and how many have without an answer.
     probe_at: Option<Instant>,
     probes: u8,
@@ -220,6 +246,7 @@ impl Sender {
             since_loss: u16::MAX,
             tell_rtt: 0,
             hearing: Hearing::Silent,
+            path: Path::Good,
             probe_at: None,
             probes: 0,
             word: Word { probe: false, reset: None },
@@ -323,12 +350,31 @@ impl Sender {
     /// The network has no path to the sink (a route error, a link that is down): no new packet is sent until the sink
     /// answers a probe. The paper's sender goes on, and what it sends is presumed to arrive.
     pub fn path_lost(&mut self, now: Instant) {
-        if matches!(self.state, State::Open(_)) && self.hearing != Hearing::Standby {
+        if self.config.standby == Standby::Trial && matches!(self.state, State::Open(_)) {
+            let times = match self.path {
+                Path::Good => 0,
+                Path::Broken { .. } => return,
+                Path::Tried { times, .. } => times.saturating_add(1),
+            };
+            if !self.is_application_limited() {
+                self.rate.broken(now, &self.config);
+            }
+            let wait = self.rate.rtt.max(LEAST_PROBE) * (1 << times.min(16));
+            self.path = Path::Broken { until: now + wait.min(self.config.longest_wait), times };
+        } else if matches!(self.state, State::Open(_)) && self.hearing != Hearing::Standby {
             self.hearing = Hearing::Standby;
             if !self.is_application_limited() {
                 self.rate.broken(now, &self.config);
             }
             self.probe_at = Some(now + self.rate.rtt.max(LEAST_PROBE));
+        }
+    }
+
+    /// The network has found a path for what was sent.
+    pub fn path_found(&mut self, now: Instant) {
+        if let Path::Tried { .. } = self.path {
+            self.path = Path::Good;
+            self.rate.resume(now, &self.config);
         }
     }
 
@@ -394,8 +440,12 @@ impl Sender {
 
     /// The queue will have no more room without a word of the sink.
     fn needs_word(&self) -> bool {
-        let half = self.config.most_packets() / 2;
-        let is_due = self.queue.len() >= half && self.since_confirm as usize >= half;
+        let most = self.config.most_packets();
+        // Room for what is sent until the answer is there.
+        let interval = self.rate.interval(&self.config).as_nanos().max(1);
+        let meanwhile = usize::try_from(2 * self.rate.rtt.as_nanos() / interval).unwrap_or(usize::MAX);
+        let room = meanwhile.saturating_add(1).clamp(most.div_ceil(4), most / 2);
+        let is_due = self.queue.len() + room >= most && self.since_confirm as usize >= room;
         // What waits for several places may wait for the packets since the last word, too.
         !self.presumes() && (is_due || self.refused > 1 && self.queue.unsent() == 0)
     }

@@ -331,7 +331,8 @@ impl Sink {
         let Some(level) = self.crowd.share(now, guard, carried) else { return };
         for slot in 0..self.peers.len() {
             let Some(Peer { stream: Some(stream), .. }) = &mut self.peers[slot] else { continue };
-            if !stream.ended && u64::from(stream.brought()) * 1024 > level {
+            let above = u64::from(stream.brought()) * 1024 > level;
+            if !stream.ended && above && stream.is_spaced(&self.config) {
                 stream.notify(now, &self.config);
                 self.talk(slot);
             }

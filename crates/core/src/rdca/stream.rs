@@ -36,6 +36,8 @@ pub(super) struct Stream {
     /// The last time stamp, and when it came.
     pub last_stamp: (TimeStamp, Instant),
     last_notice: Option<Instant>,
+    /// Packets since.
+    since_notice: u16,
     /// The interval then, microseconds.
     said: u32,
     /// Packets since the senders' shares were last counted, and in the period before.
@@ -84,6 +86,7 @@ impl Stream {
             standing: 0,
             last_stamp: (TimeStamp(0), Instant::ZERO),
             last_notice: None,
+            since_notice: 0,
             said: u32::MAX,
             carried: 0,
             before: 0,
@@ -110,7 +113,7 @@ impl Stream {
             self.base_rtt = rtt.min(as_micros(LONGEST_RTT));
         }
         // The request waits half a round trip, for a packet that was only overtaken (section 3.4).
-        let due = now + self.rtt(config) / 2;
+        let due = now + self.patience(config);
         // The printed header does not say so.
         let again = config.header == Header::Printed && data.seq.lt(self.packets.end());
         let repeated = data.repeated || again;
@@ -163,7 +166,9 @@ impl Stream {
         let rises = rises && trip.waiting >= self.tolerated(config);
         // Far less comes than was said: that was the rate of before, and the guard time is that of a queue.
         let fell = self.stands() && u64::from(self.arrivals.average()) * 3 > u64::from(self.said) * 4;
-        if fell || (rises || self.stands()) && self.may_notify(now, config, trip) {
+        self.since_notice = self.since_notice.saturating_add(1);
+        if self.is_spaced(config) && (fell || (rises || self.stands()) && self.may_notify(now, config, trip))
+        {
             self.notify(now, config);
         }
     }
@@ -173,10 +178,15 @@ impl Stream {
         self.before.saturating_add(self.carried)
     }
 
+    /// A word to all senders is for this one, too.
+    pub(super) fn is_spaced(&self, config: &SinkConfig) -> bool {
+        self.last_notice.is_none() || self.since_notice >= config.notice_packets
+    }
+
     /// There will be a notification.
     pub(super) fn notify(&mut self, now: Instant, config: &SinkConfig) {
         self.owes.congestion = true;
-        self.last_notice = Some(now);
+        (self.last_notice, self.since_notice) = (Some(now), 0);
         self.said = self.arrivals.average();
         if config.after_notice == AfterNotice::Forget {
             self.trend.clear();
@@ -246,6 +256,12 @@ impl Stream {
         self.pieces.begun().unwrap_or(self.packets.next())
     }
 
+    /// How long a SNACK waits for what was only overtaken (section 3.4), and for further gaps.
+    fn patience(&mut self, config: &SinkConfig) -> Duration {
+        let intervals = micros(self.arrivals.average()) * COLLECTED;
+        (self.rtt(config) / 2).max(intervals.min(config.collect))
+    }
+
     /// What every word to the sender says.
     pub(super) fn report(&mut self, now: Instant, config: &SinkConfig, common: Common) -> Report {
         let (stamp, at) = self.last_stamp;
@@ -299,7 +315,9 @@ impl Stream {
             }
         };
         let first = first.max(LEAST_REPEAT);
-        let missing = self.packets.ask(pool, now, |asked| now + first * (1 << asked.min(doublings)));
+        let collected = now + (self.patience(config) - self.rtt(config) / 2);
+        let missing =
+            self.packets.ask(pool, now, collected, |asked| now + first * (1 << asked.min(doublings)));
         self.held_back = Some(now);
         Some(Snack { report: self.report(now, config, common), missing })
     }
@@ -327,6 +345,8 @@ impl Stream {
     }
 }
 
+/// Receive intervals in which gaps are collected: a third of the default queue.
+const COLLECTED: u64 = 8;
 /// Less waiting than this is never called a delay.
 const LEAST_DELAYED: Duration = Duration::from_millis(1);
 /// A SNACK is never repeated sooner: time must move on, whatever the clocks say.

@@ -108,7 +108,7 @@ fn memory_is_what_the_documentation_says() {
         return;
     }
     let queue = usize::from(Config::default().sender.queue_packets) * (Sender::PER_PACKET + 300);
-    assert!(size_of::<Sender>() <= 632, "{}", size_of::<Sender>());
+    assert!(size_of::<Sender>() <= 648, "{}", size_of::<Sender>());
     assert!(size_of::<Sender>() + 8 * 24 + queue < 10_000, "{}", size_of::<Sender>() + queue);
     assert_eq!((Sender::PER_PACKET, Sink::PER_HELD), (48, 64));
     let per_sender = Sink::PER_SENDER;
@@ -508,7 +508,7 @@ fn a_sink_that_is_silent_is_given_up_and_what_is_unknown_is_told() {
 
 #[test]
 fn a_lost_path_is_waited_for() {
-    let mut sender = open(SenderConfig::default());
+    let mut sender = open(SenderConfig { standby: Standby::Probe, ..SenderConfig::default() });
     sender.path_lost(at(150));
     sender.write(at(150), packet(0)).unwrap();
     let sent = run(&mut sender, at(150), at(1_000));
@@ -518,6 +518,98 @@ fn a_lost_path_is_waited_for() {
     );
     sender.handle_message(at(1_000), &Message::Confirm(report(0, at(1_000))));
     assert_eq!(numbers(&sends(&mut sender, at(1_050))), [0]);
+}
+
+#[test]
+fn a_lost_path_is_tried_with_one_packet_and_no_probe() {
+    let mut sender = open(patient(SenderConfig::default()));
+    sender.path_lost(at(150));
+    sender.path_lost(at(160));
+    for i in 0..4 {
+        sender.write(at(150), packet(i)).unwrap();
+    }
+    // One after a round trip; without news the next goes two round trips and 0.2 s later.
+    let sent = |sender: &mut Sender, from, end| {
+        let sent = run(sender, at(from), at(end));
+        assert!(sent.iter().all(|(_, message)| matches!(message, Message::Data(_))), "{sent:?}");
+        sent.iter().map(|(at, _)| *at).collect::<Vec<_>>()
+    };
+    assert_eq!(sent(&mut sender, 150, 640), [250]);
+    let mut told = sender.clone();
+    told.path_found(at(300));
+    assert_eq!(sent(&mut told, 300, 310), [300]);
+    assert_eq!(sent(&mut sender, 640, 650), [650]);
+    // It breaks again under the trial: twice as long.
+    sender.path_lost(at(700));
+    assert_eq!(sent(&mut sender, 700, 840), [800]);
+    sender.path_lost(at(850));
+    assert_eq!(sent(&mut sender, 850, 1_055), [1_050]);
+    // A word of the sink ends it.
+    sender.path_lost(at(1_060));
+    sender.write(at(1_060), packet(4)).unwrap();
+    sender.handle_message(at(1_100), &Message::Confirm(report(1, at(1_100))));
+    assert_eq!(sent(&mut sender, 1_100, 1_150), [1_100]);
+}
+
+/// A sink that has answered a request, with packets that arrive 20 ms after they were sent.
+fn receiving(config: SinkConfig) -> (Sink, impl Fn(&mut Sink, u32, u64)) {
+    let mut sink = Sink::new(config, 7);
+    let request =
+        Request { version: 1, incarnation: Incarnation(9), first: Seq(0), time: TimeStamp(0), datagram: 300 };
+    sink.handle_message(at(20), PeerId(0), &Message::Request(request));
+    let replies = drain(|| sink.poll_transmit(at(20)));
+    let [(_, Message::Reply(Reply { stream, .. }))] = replies[..] else { panic!("{replies:?}") };
+    let send = move |sink: &mut Sink, seq, now: u64| {
+        let time = TimeStamp((now as u32 - 20) * 1000);
+        let data = Data { stream, seq: Seq(seq), time, payload: packet(0), ..Data::default() };
+        sink.handle_message(at(now), PeerId(0), &Message::Data(data));
+    };
+    (sink, send)
+}
+
+#[test]
+fn gaps_are_collected_for_eight_intervals() {
+    for (collect, snacks) in [(Duration::ZERO, 2), (Duration::from_secs(2), 1)] {
+        let (mut sink, send) = receiving(SinkConfig { collect, ..SinkConfig::paper() });
+        let mut sent = Vec::new();
+        for seq in (0..40).filter(|seq| ![20, 24].contains(seq)) {
+            let now = 100 + 100 * u64::from(seq);
+            while let Some(next) = sink.next_timeout().filter(|next| *next <= at(now)) {
+                sink.handle_timeout(next);
+                sent.extend(
+                    drain(|| sink.poll_transmit(next)).into_iter().map(|(_, message)| (next, message)),
+                );
+            }
+            send(&mut sink, seq, now);
+        }
+        let first: Vec<_> = sent
+            .iter()
+            .filter_map(|(at, message)| match message {
+                Message::Snack(snack) => Some((*at, snack.missing.as_slice().len())),
+                _ => None,
+            })
+            .filter(|(now, _)| *now < at(3_100))
+            .collect();
+        match snacks {
+            // 21 comes at 2200 ms.
+            1 => assert_eq!(first[0], (at(2_200 + 800), 2)),
+            _ => assert!(first.len() > 2 && first[0] == (at(2_220), 1), "{first:?}"),
+        }
+    }
+}
+
+#[test]
+fn notifications_are_so_many_packets_apart() {
+    let count = |notice_packets| {
+        let sink = SinkConfig { notice_packets, ..SinkConfig::default() };
+        let config = Config { sink, ..Config::default() };
+        let mut world = World::new(config, vec![Source::new(ms(5), 4_000)], Link::new(20), Link::new(20), 5);
+        world.up.service = ms(20);
+        world.run_for(25);
+        world.count(|message| matches!(message, Message::Congestion(_)))
+    };
+    let (all, few) = (count(0), count(400));
+    assert!(all > 4 && (1..=4).contains(&few), "{all} {few}");
 }
 
 #[test]
@@ -649,17 +741,9 @@ fn a_snack_that_is_lost_is_repeated() {
 
 #[test]
 fn h12_the_paper_repeats_a_snack_after_each_round_trip() {
-    let mut sink = Sink::new(SinkConfig::paper(), 7);
-    let request =
-        Request { version: 1, incarnation: Incarnation(9), first: Seq(0), time: TimeStamp(0), datagram: 300 };
-    sink.handle_message(at(20), PeerId(0), &Message::Request(request));
-    let replies = drain(|| sink.poll_transmit(at(20)));
-    let [(_, Message::Reply(Reply { stream, rtt: 40_000, .. }))] = replies[..] else { panic!("{replies:?}") };
-    for (seq, now) in [(0, 100), (2, 200)] {
-        let time = TimeStamp((now - 20) * 1000);
-        let data = Data { stream, seq: Seq(seq), time, payload: packet(0), ..Data::default() };
-        sink.handle_message(at(now.into()), PeerId(0), &Message::Data(data));
-    }
+    let (mut sink, send) = receiving(SinkConfig::paper());
+    send(&mut sink, 0, 100);
+    send(&mut sink, 2, 200);
     let mut snacks = Vec::new();
     while let Some(next) = sink.next_timeout().filter(|next| *next < at(500)) {
         sink.handle_timeout(next);

@@ -99,6 +99,13 @@ pub(super) const PARAMETERS: &[Parameter] = &[
         "how RDCA writes its datagrams: 17 bytes before the data at most, or the paper's 4 (erratum H15)",
     )
     .alias(),
+    p(
+        "profile",
+        "default",
+        "default or far",
+        "RDCA's buffers and how often the sink speaks: as they are, or for senders beyond three hops",
+    )
+    .alias(),
     p("duration", "100s", "a span such as 100s", "of a run"),
     p("event_at", "5s", "a span such as 5s", "when the event begins; it lasts to the end of the run").alias(),
     p(

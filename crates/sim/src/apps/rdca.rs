@@ -250,12 +250,14 @@ impl App for RdcaSource {
     }
 
     fn on_route(&mut self, ctx: &mut Ctx<'_>, to: NodeId, change: RouteChange) {
-        let heeded = self.config.notices == RouteNotices::Heeded && change != RouteChange::Found;
-        if to != self.config.to || !heeded {
+        if to != self.config.to || self.config.notices == RouteNotices::Ignored {
             return;
         }
         if let Some(sender) = &mut self.sender {
-            sender.path_lost(ctx.now());
+            match change {
+                RouteChange::Found => sender.path_found(ctx.now()),
+                RouteChange::Failed | RouteChange::Broken => sender.path_lost(ctx.now()),
+            }
         }
         self.attend(ctx);
     }

@@ -2,7 +2,7 @@
 
 use anabranch_core::rdca::{
     Acceleration, AfterNotice, Caution, Config, Drain, Growth, Guard, HandshakeRtt, Header, Notice,
-    ReceiveRate, Release, Retention, RttSource, ShareReport, SnackReaction, SnackRepeat, Standing,
+    ReceiveRate, Release, Retention, RttSource, ShareReport, SnackReaction, SnackRepeat, Standby, Standing,
     StartPacing, TrendTest, Withhold,
 };
 #[cfg(feature = "schema")]
@@ -79,6 +79,8 @@ options! {
     notice: Notice = config.sender.notice;
     /// Rate after a broken path, in percent of the rate that was used.
     broken_percent: u8 = config.sender.broken_percent;
+    /// What a sender does when the network says that a path has broken.
+    standby: Standby = config.sender.standby;
     /// Whether the rate rises more slowly where the network was last in trouble.
     caution: OrOff<CautionTable> = config.sender.caution;
     /// Rate after a notification, in percent of the receive rate, where the application was the limit.
@@ -117,6 +119,8 @@ options! {
     least_waiting: Span = config.sink.least_waiting;
     /// The same limit in intervals between packets, up to 100 ms; the larger of the two holds.
     least_waiting_intervals: u8 = config.sink.least_waiting_intervals;
+    /// Packets of a sender between two notifications at least.
+    notice_packets: u16 = config.sink.notice_packets;
     /// Whether the sink reports a queue that stays.
     standing: OrOff<StandingTable> = config.sink.standing;
     /// What the receive rate is made of.
@@ -131,6 +135,8 @@ options! {
     rtt: RttSource = config.sink.rtt;
     /// When a SNACK is repeated.
     repeat: SnackRepeat = config.sink.repeat;
+    /// A SNACK waits for eight receive intervals, at most this long, and lists all gaps by then; at least half a round trip.
+    collect: Span = config.sink.collect;
     /// Period over which the least trip time is taken.
     least_span: Span = config.sink.least_span;
     /// Silence after which the sink forgets a sender.

@@ -6,7 +6,7 @@ use anabranch_wire::rdca::{
 };
 use bytes::Bytes;
 
-use super::{Closing, Hearing, NO_ROUND_TRIP, Outcome, Sender, SenderEvent, State};
+use super::{Closing, Hearing, NO_ROUND_TRIP, Outcome, Path, Sender, SenderEvent, State};
 use crate::rdca::config::{Drain, HandshakeRtt};
 use crate::rdca::rate::RateControl;
 use crate::rdca::trend::WINDOW;
@@ -155,8 +155,9 @@ impl Sender {
                 _ => self.events.push_back(SenderEvent::Confirmed { next: report.next }),
             }
         }
-        if self.hearing == Hearing::Standby {
+        if self.hearing == Hearing::Standby || self.path != Path::Good {
             self.rate.resume(now, &self.config);
+            self.path = Path::Good;
         }
         (self.hearing, self.probes) = (Hearing::Silent, 0);
         let all_sent = self.queue.unsent() == 0;

@@ -2,7 +2,7 @@
 
 use anabranch_wire::rdca::{Data, Gone, Header, Message, Probe, Ranges, Request, StreamId, VERSION};
 
-use super::{Closing, Hearing, LEAST_PROBE, Outcome, Sender, State};
+use super::{Closing, Hearing, LEAST_PROBE, Outcome, Path, Sender, State};
 use crate::rdca::rate::Phase;
 use crate::rdca::trip::{as_micros, time_stamp};
 use crate::time::{Duration, Instant};
@@ -43,7 +43,11 @@ impl Sender {
             State::Opening { due, tries } if due <= now && tries >= self.config.request_tries.max(1) => {
                 self.finish(Outcome::NoAnswer);
             }
-            State::Open(_) if self.probe_at.is_some_and(|at| at <= now) => self.probe(now),
+            State::Open(_) if self.probe_at.is_some_and(|at| at <= now) => match self.path {
+                // No probe goes where no packet does.
+                Path::Broken { until, .. } if until > now => self.probe_at = Some(until + self.answer_wait()),
+                _ => self.probe(now),
+            },
             State::Idle | State::Opening { .. } | State::Open(_) | State::Closed => {}
         }
         self.tell_room(now);
@@ -100,8 +104,11 @@ impl Sender {
     /// A packet, if rate and window allow one: `SN_curr - SN_last < W_pkt` (section 3.1).
     fn data(&mut self, now: Instant, stream: StreamId) -> Option<Message> {
         self.polled = now;
-        if self.hearing == Hearing::Standby {
+        if self.hearing == Hearing::Standby || self.path.held_until() > now {
             return None;
+        }
+        if let Path::Tried { .. } = self.path {
+            self.path_found(now);
         }
         let waiting = self.queue.unsent() + self.queue.wanted() > 0;
         let (flying, _) = self.queue.in_flight(now, self.rate.rtt);
@@ -112,6 +119,9 @@ impl Sender {
             return None;
         }
         let (seq, packet) = self.queue.send(now)?;
+        if let Path::Broken { times, .. } = self.path {
+            self.path = Path::Tried { until: now + (self.rate.rtt * 2 + self.config.least_wait), times };
+        }
         let (payload, piece, repeated) = (packet.payload.clone(), packet.piece, packet.repeated);
         let nothing_left = self.queue.unsent() + self.queue.wanted() == 0;
         let last = self.closing == Closing::Yes && self.queue.unsent() == 0 && seq + 1 == self.queue.end();
@@ -191,7 +201,7 @@ impl Sender {
         if self.queue.unsent() + self.queue.wanted() == 0 || self.hearing == Hearing::Standby {
             return None;
         }
-        let at = self.next_send.max(self.polled);
+        let at = self.next_send.max(self.polled).max(self.path.held_until());
         let (flying, landed) = self.queue.in_flight(at, self.rate.rtt);
         if flying < self.window() {
             return Some(at);
