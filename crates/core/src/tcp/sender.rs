@@ -45,7 +45,7 @@ use self::rack::Rack;
 use self::repeats::Repeats;
 use self::timer::Timer;
 use self::undo::Undo;
-use super::config::{Config, InitialWindow, Recovery};
+use super::config::{Config, InitialWindow, Push, Recovery};
 use super::congestion::{AnyController, ByteCounting, Coupling, Repair, Start, Usage, View};
 use super::flight::Flight;
 use super::multipath::SendMap;
@@ -318,12 +318,20 @@ impl Sender {
         self.map.as_ref()?.dsn(seq)
     }
 
-    /// Octets that would leave at once if they were written now: none while others wait or are sent again.
+    /// Octets that would leave at once if they were written now: none while others are sent again, or wait, unless it takes
+    /// them ahead.
     pub(crate) fn room(&self, now: Instant) -> u32 {
-        if self.repairs_timeout() || self.unsent() > 0 || self.resend != Resend::Idle || self.stands_by() {
+        let waiting = self.unsent();
+        let waits = waiting > 0 && !self.takes_ahead();
+        if self.repairs_timeout() || waits || self.resend != Resend::Idle || self.stands_by() {
             return 0;
         }
-        self.paced_room(now, self.window_left())
+        self.paced_room(now, self.window_left().saturating_sub(waiting))
+    }
+
+    /// The owner writes all that may leave for now before any of it leaves, so that the last of it is known.
+    pub(super) fn takes_ahead(&self) -> bool {
+        self.config.push == Push::Window && self.phase == Phase::Open && !self.is_paced()
     }
 
     /// What the congestion window leaves beside the octets in flight.

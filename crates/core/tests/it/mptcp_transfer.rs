@@ -96,6 +96,24 @@ fn a_lost_part_of_the_handshake_stops_nothing() {
     }
 }
 
+/// With one acknowledgement for a window, asked for by PSH, a scheduler that holds a path back before its window is full must ask
+/// with the last segment: the acknowledgement would wait for more, and the path with it.
+#[test]
+fn a_path_that_is_held_back_does_not_wait_for_its_acknowledgement() {
+    let mut config = config(SchedulerKind::Predictive);
+    config.tcp.push = tcp::Push::Window;
+    config.tcp.ack_on_push = true;
+    config.tcp.delayed_ack = tcp::DelayedAck::Every { segments: 100, timeout: Duration::from_secs(5) };
+    let mut world = World::new(config, config, vec![Path::new(2_000_000, 10), Path::new(100_000, 20)], 7);
+    let data = octets(1, 2_000_000);
+    world.client.outbox = data.clone();
+    assert!(world.run_until(Instant::ZERO + Duration::from_secs(60), |w| w.server.inbox.len() == data.len()));
+    assert!(world.server.inbox == data);
+    // Over 8 s the slow path can carry 100,000 octets.
+    let slow = world.client.mptcp().subflow_info(SubflowId(1)).expect("it was opened");
+    assert!(slow.bytes_assigned > 50_000, "{} octets in {}", slow.bytes_assigned, world.now);
+}
+
 /// Subflows that pace offer no more room than what may leave now, and wake when more may.
 #[test]
 fn paced_subflows_carry_everything() {

@@ -190,7 +190,7 @@ impl Connection {
 
     /// Payload goes where its mapping says, whatever its subflow still lacks (RFC 8684 section 3.3.5).
     fn take_data(&mut self, _now: Instant, index: usize, mut seq: u32, mut payload: Bytes) {
-        let had_holes = self.rx.out_of_order() > 0;
+        let held = self.rx.out_of_order();
         let mut brought = Brought::Nothing;
         while !payload.is_empty() {
             let Some(subflow) = self.subflows.get_mut(index) else { return };
@@ -217,7 +217,9 @@ impl Connection {
         match brought {
             Brought::Nothing => {}
             Brought::Data => {
-                if had_holes && let Some(subflow) = self.subflows.get_mut(index) {
+                if self.tells_of_holes(held)
+                    && let Some(subflow) = self.subflows.get_mut(index)
+                {
                     // The window on all subflows depends on it.
                     subflow.tcp.acknowledge();
                 }
@@ -233,6 +235,13 @@ impl Connection {
                 self.peer_closed();
             }
         }
+    }
+
+    /// Whether data that follows upon a hole is acknowledged at once, where so many octets were held behind it: the window on all
+    /// subflows depends on it. A peer that says itself when it wants an acknowledgement waits for one only if its window is small.
+    fn tells_of_holes(&self, held: u64) -> bool {
+        let small = held > u64::from(self.config.tcp.receive_buffer / 2);
+        held > 0 && (small || !self.config.tcp.ack_on_push)
     }
 
     fn peer_closed(&mut self) {

@@ -9,7 +9,7 @@ use crate::mptcp::scheduler::{Demand, PathView, Pick, Scheduler, SchedulerKind};
 use crate::mptcp::send::Copy;
 use crate::mptcp::subflow::Subflow;
 use crate::segment::{DataSeqNumber, Segment};
-use crate::tcp::{self, TIGHTER};
+use crate::tcp::{self, Push, TIGHTER};
 use crate::time::Instant;
 
 impl Connection {
@@ -21,7 +21,7 @@ impl Connection {
         self.say_end();
         loop {
             // First, so that the acknowledgement of a subflow goes with its data.
-            let assigned = self.mode == Mode::Multipath && self.over.is_none() && self.assign(now);
+            let assigned = self.mode == Mode::Multipath && self.over.is_none() && self.assign_burst(now);
             for i in 0..self.subflows.len() {
                 let index = (self.turn + i) % self.subflows.len();
                 let (more, copies) = (self.tx.unsent() > 0, self.tx.has_chunks());
@@ -56,6 +56,14 @@ impl Connection {
             multipath.data_fin_due = true;
             multipath.data_fin_said = true;
         }
+    }
+
+    /// Puts one chunk on a subflow, or all that may leave for now where the last one of each subflow is to be known (PSH asks
+    /// for the acknowledgement of a window); false if there is none.
+    fn assign_burst(&mut self, now: Instant) -> bool {
+        let assigned = self.assign(now);
+        while assigned && self.config.tcp.push == Push::Window && self.assign(now) {}
+        assigned
     }
 
     /// Puts one chunk on a subflow; false if there is none to put, or no room.
@@ -230,7 +238,7 @@ fn view(now: Instant, index: usize, subflow: &Subflow, lacks: bool) -> PathView 
         mss: u32::from(tcp.mss),
         cwnd: tcp.cwnd,
         ssthresh: tcp.ssthresh,
-        in_flight: tcp.in_flight,
+        in_flight: tcp.in_flight + tcp.unsent,
         rto: tcp.rto,
         room: subflow.tcp.room(now),
         lacks,

@@ -234,13 +234,15 @@ impl Sender {
         Run { data, fin: u32::from(fin) }
     }
 
-    /// The segment that ends there is the last for now.
+    /// The segment that ends there, sent for the first time or again, is the last for now.
     #[inline]
-    fn ends_burst(&self, end: SeqNumber) -> bool {
+    fn ends_burst(&self, end: SeqNumber, is_new: bool) -> bool {
         let all = end == self.data_end();
+        // Of what the owner has beside what was taken ahead it sends nothing here for now.
+        let follows = self.more && !(is_new && self.takes_ahead());
         match self.config.push {
             Push::Buffer => all,
-            Push::Window => (all && !self.more) || self.window_left() < self.mss,
+            Push::Window => (all && !follows) || self.window_left() < self.mss,
         }
     }
 
@@ -281,7 +283,7 @@ impl Sender {
         }
         let mark = if run.fin > 0 {
             Mark::Fin
-        } else if self.ends_burst(end) {
+        } else if self.ends_burst(end, new) {
             Mark::Push
         } else {
             Mark::None

@@ -58,7 +58,7 @@ impl Sender {
     }
 
     #[inline]
-    fn is_paced(&self) -> bool {
+    pub(super) fn is_paced(&self) -> bool {
         self.config.pacing || self.flight.rate.is_some()
     }
 
