@@ -5,7 +5,7 @@ use std::fmt;
 
 use anabranch_core::mptcp::{self, PathFacts, SubflowId};
 use anabranch_core::paths::OwnPath;
-use anabranch_core::tcp::{Info, WriteError};
+use anabranch_core::tcp::{self, Info, WriteError};
 use anabranch_core::time::Instant;
 use anabranch_wire::ip::UdpDatagram;
 use bytes::Bytes;
@@ -118,10 +118,16 @@ impl<'a> Ctx<'a> {
         Ok(id)
     }
 
-    /// Opens a further subflow of a multipath connection, over the path of that number.
-    pub fn join(&mut self, id: ConnId, path: u8) -> Result<SubflowId, ConnectError> {
+    /// Opens a further subflow of a multipath connection, over the path of that number; `tcp` is how it behaves, if not as
+    /// the connection.
+    pub fn join(
+        &mut self,
+        id: ConnId,
+        path: u8,
+        tcp: Option<tcp::Config>,
+    ) -> Result<SubflowId, ConnectError> {
         let now = self.world.now();
-        let subflow = self.world.hosts[self.node.index()].join(now, id, path)?;
+        let subflow = self.world.hosts[self.node.index()].join(now, id, path, tcp)?;
         self.world.touch(self.node, id);
         Ok(subflow)
     }

@@ -264,16 +264,23 @@ impl Host {
         Ok(self.id(slot))
     }
 
-    /// Opens a further subflow of a connection, from another port.
-    pub(crate) fn join(&mut self, now: Instant, id: ConnId, path: u8) -> Result<SubflowId, ConnectError> {
+    /// Opens a further subflow of a connection, from another port, with a TCP of its own if one is given.
+    pub(crate) fn join(
+        &mut self,
+        now: Instant,
+        id: ConnId,
+        path: u8,
+        tcp: Option<tcp::Config>,
+    ) -> Result<SubflowId, ConnectError> {
         let entry = self.peek(id).ok_or(ConnectError::NoConnection)?;
         let (remote, remote_port) = (entry.remote, entry.remote_port);
         let local_port = self.ephemeral_port(remote, remote_port)?;
         let secrets = self.secrets();
+        let tcp = tcp.map(|tcp| tcp::Config { default_mss: self.ip.default_mss(), ..tcp });
         let entry = self.get(id).ok_or(ConnectError::NoConnection)?;
         let connection = entry.connection.multipath_mut().ok_or(ConnectError::NoConnection)?;
         let ports = (local_port, remote_port);
-        let subflow = connection.join(now, path_id(path), ports, AddressId(path), secrets)?;
+        let subflow = connection.join(now, (path_id(path), AddressId(path)), ports, tcp, secrets)?;
         entry.joined.push(ports);
         self.table.insert(key(local_port, remote, remote_port), (id.slot, subflow.0));
         Ok(subflow)

@@ -6,7 +6,7 @@ use crate::tcp::{self, DsnWidth, Nagle};
 /// How one connection behaves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Config {
-    /// Each subflow. Send and receive buffer are those of the whole connection; Nagle's algorithm is off, since the
+    /// Each subflow; [`Connection::join`](super::Connection::join) may give another for one. Send and receive buffer are those of the whole connection; Nagle's algorithm is off, since the
     /// scheduler cuts the segments. For RFC 6356 the congestion algorithm is
     /// [`tcp::CongestionAlgorithm::Coupled`]; others are uncoupled.
     pub tcp: tcp::Config,

@@ -29,6 +29,8 @@ pub struct PathFacts {
     pub rtt: Option<Duration>,
     /// Time from the sending of one segment to that of the next at the bottleneck.
     pub service_time: Option<Duration>,
+    /// Time that the payload of one segment takes on all links together, each at its own bit rate.
+    pub payload_time: Option<Duration>,
     /// Probability that a segment is lost.
     pub loss: Option<f64>,
 }

@@ -20,6 +20,7 @@ use predictive::Predictive;
 use redundant::Redundant;
 use round_robin::RoundRobin;
 
+use super::info::PathFacts;
 use crate::policy::Custom;
 use crate::tcp::Push;
 use crate::time::Duration;
@@ -79,6 +80,10 @@ pub struct PathView {
     pub cwnd: u32,
     /// Octets; `u32::MAX` is unbounded.
     pub ssthresh: u32,
+    /// The congestion window after a time-out, in segments: w_min of A-NewReno, 1 of the others.
+    pub w_min: u32,
+    /// The largest congestion window, in segments; `u32::MAX` is unbounded.
+    pub w_max: u32,
     /// Octets in flight.
     pub in_flight: u32,
     /// Present retransmission time-out.
@@ -87,6 +92,36 @@ pub struct PathView {
     pub room: u32,
     /// Some chunk is not on it yet.
     pub lacks: bool,
+    /// What the owner has told of the path.
+    pub facts: PathFacts,
+}
+
+#[cfg(test)]
+impl PathView {
+    /// A path of which nothing is known but an initial time-out, with room for a window of one segment.
+    fn unknown(index: usize) -> Self {
+        let rto = Duration::from_secs(1);
+        Self {
+            index,
+            service: None,
+            wait: Duration::ZERO,
+            loss: 0.0,
+            stuck: false,
+            rtt: rto,
+            rttvar: Duration::ZERO,
+            min_rtt: rto,
+            mss: 100,
+            cwnd: 100,
+            ssthresh: u32::MAX,
+            w_min: 1,
+            w_max: u32::MAX,
+            in_flight: 0,
+            rto,
+            room: 100,
+            lacks: false,
+            facts: PathFacts::default(),
+        }
+    }
 }
 
 impl PathView {

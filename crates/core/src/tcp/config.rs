@@ -102,6 +102,25 @@ pub struct Config {
     pub elfn: Option<Duration>,
 }
 
+impl Config {
+    /// The congestion window after a time-out, and the largest one, in segments.
+    pub fn window_bounds(&self) -> (u32, u32) {
+        let limit = self.window_limit.map_or(u32::MAX, |limit| limit.max(1));
+        match self.congestion {
+            CongestionAlgorithm::AdaptiveNewReno(bounds) => {
+                let least = u32::from(bounds.w_min).max(1).min(limit);
+                (least, u32::from(bounds.w_max).max(least).min(limit))
+            }
+            CongestionAlgorithm::NewReno
+            | CongestionAlgorithm::Cubic
+            | CongestionAlgorithm::Coupled
+            | CongestionAlgorithm::Westwood
+            | CongestionAlgorithm::Bbr
+            | CongestionAlgorithm::Custom(_) => (1, limit),
+        }
+    }
+}
+
 /// The congestion window before the first acknowledgement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[cfg_attr(

@@ -1,8 +1,12 @@
 //! Two ends, several paths: bit-exact both ways and torn down, whatever the paths do.
 
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+
 use crate::mptcp_world::{Path, Verdict, World};
-use anabranch_core::mptcp::{Config, Event, SchedulerKind, SubflowId};
-use anabranch_core::tcp::{self, CloseReason, CongestionAlgorithm};
+use anabranch_core::mptcp::scheduler::{Demand, PathView, Pick, Scheduler};
+use anabranch_core::mptcp::{Config, CustomScheduler, Event, SchedulerKind, SubflowId};
+use anabranch_core::tcp::{self, AdaptiveNewReno, CloseReason, CongestionAlgorithm};
 use anabranch_core::time::{Duration, Instant};
 use anabranch_testkit::prng::Prng;
 use bytes::Bytes;
@@ -94,6 +98,46 @@ fn a_lost_part_of_the_handshake_stops_nothing() {
             exchange(&mut world, 0, down, 120);
         }
     }
+}
+
+/// The fastest first. Remembers the bounds of the windows.
+#[derive(Debug)]
+struct Watching;
+
+thread_local! {
+    static BOUNDS: RefCell<BTreeSet<(usize, u32, u32)>> = const { RefCell::new(BTreeSet::new()) };
+}
+
+impl Scheduler for Watching {
+    fn pick(&mut self, demand: &Demand, paths: &[PathView]) -> Pick {
+        BOUNDS
+            .with_borrow_mut(|all| all.extend(paths.iter().map(|path| (path.index, path.w_min, path.w_max))));
+        let open = paths.iter().filter(|path| demand.unsent > 0 && path.takes(demand.unsent));
+        let fastest = open.min_by_key(|path| path.rtt);
+        fastest.map_or(Pick::Wait, |path| Pick::Send { index: path.index, skip: 0 })
+    }
+}
+
+#[test]
+fn a_further_subflow_may_have_a_tcp_of_its_own() {
+    let scheduler = SchedulerKind::Custom(CustomScheduler::new("watching", |()| Box::new(Watching)));
+    let first = config(scheduler);
+    let adaptive = |w_min, w_max| {
+        let bounds = AdaptiveNewReno { w_min, w_max, update_every: 1 };
+        CongestionAlgorithm::AdaptiveNewReno(bounds)
+    };
+    let first = Config { tcp: tcp::Config { congestion: adaptive(2, 12), ..first.tcp }, ..first };
+    let rto = tcp::RtoConfig { min: Duration::from_secs(7), max: Duration::from_secs(7), ..first.tcp.rto };
+    let second = tcp::Config { congestion: adaptive(3, 5), rto, ..first.tcp };
+    let paths = vec![Path::new(2_000_000, 10), Path { tcp: Some(second), ..Path::new(2_000_000, 10) }];
+    let mut world = World::new(first, first, paths, 7);
+    exchange(&mut world, 300_000, 0, 600);
+    let [one, other] =
+        [0, 1].map(|i| world.client.mptcp().subflow_info(SubflowId(i)).expect("it was open").tcp);
+    assert_eq!((one.cwnd, other.cwnd, other.rto), (12 * 968, 5 * 968, Duration::from_secs(7)));
+    assert!(one.rto < Duration::from_secs(7));
+    let bounds = BOUNDS.with_borrow(|all| all.iter().copied().collect::<Vec<_>>());
+    assert_eq!(bounds, [(0, 2, 12), (1, 3, 5)]);
 }
 
 /// With one acknowledgement for a window, asked for by PSH, a scheduler that holds a path back before its window is full must ask

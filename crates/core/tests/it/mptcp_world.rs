@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use anabranch_core::mptcp::{Config, Connection, Event, PathFacts, PathId, Secrets, SubflowId, join_token};
 use anabranch_core::segment::{AddressId, Key, Segment, SeqNumber};
-use anabranch_core::tcp::reset_for;
+use anabranch_core::tcp::{self, reset_for};
 use anabranch_core::time::{Duration, Instant};
 use anabranch_testkit::prng::Prng;
 use bytes::{Buf, Bytes};
@@ -37,6 +37,8 @@ pub struct Path {
     pub dice: u64,
     /// What the client is told.
     pub facts: PathFacts,
+    /// How the client's subflow behaves, if not as the first.
+    pub tcp: Option<tcp::Config>,
 }
 
 impl Path {
@@ -53,6 +55,7 @@ impl Path {
                 service_time: Some(Duration::from_nanos(1068 * 8 * 1_000_000_000 / bit_per_s)),
                 ..PathFacts::default()
             },
+            tcp: None,
         }
     }
 }
@@ -241,7 +244,7 @@ impl World {
             self.next_port += 1;
             let secrets = draw(&mut self.secrets);
             let id = connection
-                .join(self.now, path, (port, 80), AddressId(i as u8), secrets)
+                .join(self.now, (path, AddressId(i as u8)), (port, 80), self.paths[i].tcp, secrets)
                 .expect("it can join");
             connection.set_path(id, self.paths[i].facts);
             self.client.ports.insert((path, port), id);

@@ -281,10 +281,7 @@ impl App for BulkSender {
             }
             StreamEvent::Writable => {
                 self.look(ctx, id);
-                if self.subflows.is_alone() {
-                    // A connection is known to be one of several paths with the first acknowledgement.
-                    self.subflows.follow_paths(ctx, id);
-                }
+                self.subflows.on_writable(ctx, id);
                 if !self.closed && self.config.content.octets().is_none_or(|total| self.written < total) {
                     let wants = |info: Info| {
                         info.unsent <= LOW_WATER || info.buffered <= info.send_buffer - info.send_buffer / 3

@@ -236,10 +236,7 @@ impl App for PacketSource {
                 self.fill(ctx);
             }
             StreamEvent::Writable => {
-                if self.subflows.is_alone() {
-                    // A connection is known to be one of several paths with the first acknowledgement.
-                    self.follow_paths(ctx);
-                }
+                self.subflows.on_writable(ctx, id);
                 self.fill(ctx);
                 if self.acknowledged(ctx) >= self.config.packets && self.finished.is_none() {
                     self.finished = Some(ctx.now());

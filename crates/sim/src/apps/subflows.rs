@@ -1,8 +1,8 @@
 //! The subflows of a multipath connection, one on each of the node's paths, as these come and go.
 
-use anabranch_core::mptcp::SubflowId;
 use anabranch_core::mptcp::prediction::Adaptation;
-use anabranch_core::tcp::{AdaptiveNewReno, CongestionAlgorithm};
+use anabranch_core::mptcp::{self, SubflowId};
+use anabranch_core::tcp::{self, AdaptiveNewReno, CongestionAlgorithm, RtoConfig};
 use anabranch_core::time::Duration;
 
 use crate::app::Ctx;
@@ -64,22 +64,29 @@ impl Interfaces {
 }
 
 impl PathUse {
-    /// The transport for paths of so many links.
-    fn transport(&self, transport: TransportConfig, hops: u32) -> TransportConfig {
-        let (TransportConfig::Multipath(mut config), Some(adaptation)) = (transport, self.adaptation) else {
-            return transport;
-        };
+    /// TCP for a path of so many links, where it follows from them.
+    fn tcp(&self, base: tcp::Config, hops: u32) -> Option<tcp::Config> {
+        let adaptation = self.adaptation?;
         let limits = adaptation.limits(hops);
         let segments = |n: u32| u16::try_from(n).unwrap_or(u16::MAX);
-        config.tcp.congestion = CongestionAlgorithm::AdaptiveNewReno(AdaptiveNewReno {
+        let congestion = CongestionAlgorithm::AdaptiveNewReno(AdaptiveNewReno {
             w_min: segments(limits.w_min),
             w_max: segments(limits.w_max),
             update_every: segments(limits.update_every),
         });
-        config.tcp.rto.initial = limits.rto;
-        config.tcp.rto.min = limits.rto;
-        config.tcp.rto.max = limits.rto;
-        config.into()
+        let rto = RtoConfig { initial: limits.rto, min: limits.rto, max: limits.rto, ..base.rto };
+        Some(tcp::Config { congestion, rto, ..base })
+    }
+
+    /// The transport of a connection that is opened on a path of so many links.
+    fn transport(&self, transport: TransportConfig, hops: u32) -> TransportConfig {
+        match transport {
+            TransportConfig::Multipath(config) => {
+                let tcp = self.tcp(config.tcp, hops).unwrap_or(config.tcp);
+                mptcp::Config { tcp, ..config }.into()
+            }
+            TransportConfig::Tcp(_) => transport,
+        }
     }
 }
 
@@ -87,17 +94,24 @@ impl PathUse {
 #[derive(Debug)]
 pub(super) struct Subflows {
     paths: PathUse,
+    /// Of a subflow, before anything follows from its path; known once the connection is opened.
+    tcp: Option<tcp::Config>,
     open: Vec<(SubflowId, u8)>,
 }
 
 impl Subflows {
     pub(super) fn new(paths: PathUse) -> Self {
-        Self { paths, open: Vec::new() }
+        Self { paths, tcp: None, open: Vec::new() }
     }
 
-    /// There is one, and others may be waiting for the peer to show that it speaks Multipath TCP.
-    pub(super) fn is_alone(&self) -> bool {
-        self.open.len() == 1
+    /// Something was acknowledged. One that is alone may have waited for the peer to show that it speaks Multipath TCP: that
+    /// is known with the first acknowledgement. Several learn how their paths are by now.
+    pub(super) fn on_writable(&mut self, ctx: &mut Ctx<'_>, id: ConnId) {
+        if self.open.len() == 1 {
+            self.follow_paths(ctx, id);
+        } else if ctx.has_paths() {
+            self.tell_facts(ctx, id);
+        }
     }
 
     /// Opens the connection, for so many segments, on the path that is best for them. `None` as long as the node builds
@@ -113,6 +127,9 @@ impl Subflows {
             TransportConfig::Multipath(_) if ctx.has_paths() => self.fastest(ctx, segments)?,
             TransportConfig::Multipath(_) | TransportConfig::Tcp(_) => (self.paths.interfaces.first(), 0),
         };
+        if let TransportConfig::Multipath(config) = transport {
+            self.tcp = Some(config.tcp);
+        }
         let connected = ctx.connect_on(path, to, port, self.paths.transport(transport, hops));
         self.open = vec![(SubflowId(0), path)];
         if let Ok(id) = connected {
@@ -153,15 +170,17 @@ impl Subflows {
         }
         let alive: Vec<SubflowId> = connection.subflows().map(|s| s.0).collect();
         self.open.retain(|(subflow, _)| alive.contains(subflow));
-        let paths: Vec<u8> = ctx.paths().map(|p| p.id).take(self.paths.subflows.max(1)).collect();
-        for path in &paths {
+        let paths: Vec<(u8, u32)> =
+            ctx.paths().map(|p| (p.id, p.hops())).take(self.paths.subflows.max(1)).collect();
+        for (path, hops) in &paths {
+            let tcp = self.tcp.and_then(|base| self.paths.tcp(base, *hops));
             if !self.open.iter().any(|(_, p)| p == path)
-                && let Ok(subflow) = ctx.join(id, *path)
+                && let Ok(subflow) = ctx.join(id, *path, tcp)
             {
                 self.open.push((subflow, *path));
             }
         }
-        for (subflow, _) in self.open.iter().filter(|(_, path)| !paths.contains(path)) {
+        for (subflow, _) in self.open.iter().filter(|(_, path)| !paths.iter().any(|(p, _)| p == path)) {
             ctx.close_subflow(id, *subflow);
         }
         self.tell_facts(ctx, id);
@@ -171,7 +190,7 @@ impl Subflows {
     fn join_interfaces(&mut self, ctx: &mut Ctx<'_>, id: ConnId) {
         for path in self.paths.interfaces.paths() {
             if !self.open.iter().any(|(_, p)| p == path)
-                && let Ok(subflow) = ctx.join(id, *path)
+                && let Ok(subflow) = ctx.join(id, *path, None)
             {
                 self.open.push((subflow, *path));
             }
@@ -183,5 +202,24 @@ impl Subflows {
             let facts = ctx.path_facts(*path, self.paths.payload);
             ctx.set_path(id, *subflow, facts);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn windows_and_time_outs_follow_from_the_length_of_each_path() {
+        let adaptation = Some(Adaptation::default());
+        let paths = PathUse { subflows: 2, payload: 100, interfaces: Interfaces::default(), adaptation };
+        let base = tcp::Config::default();
+        let at = |hops| paths.tcp(base, hops).expect("it follows from the length");
+        let bounds = [1, 2, 5].map(|hops| at(hops).window_bounds());
+        assert_eq!(bounds, [(1, 20), (2, 18), (5, 10)]);
+        let rto = [1, 2, 5].map(|hops| at(hops).rto);
+        assert_eq!(rto.map(|rto| rto.initial), [20, 40, 80].map(Duration::from_secs));
+        assert!(rto.iter().all(|rto| rto.min == rto.initial && rto.max == rto.initial));
+        assert_eq!(PathUse { adaptation: None, ..paths }.tcp(base, 2), None);
     }
 }

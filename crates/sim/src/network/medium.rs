@@ -131,6 +131,12 @@ pub(super) trait Medium {
         None
     }
 
+    /// Bits per second of a link, if that is known.
+    fn bit_rate(net: &Network, link: LinkId) -> Option<u64> {
+        let _ = (net, link);
+        None
+    }
+
     /// How good a link is, if that is known.
     fn view(net: &mut Network, now: Instant, link: LinkId) -> Option<View> {
         let _ = (net, now, link);
@@ -211,6 +217,15 @@ impl Network {
     pub(super) fn link_length(&self, link: &Link) -> Option<u64> {
         each_medium!(M => if M::ID == link.medium() {
             return M::length(self, link);
+        });
+        None
+    }
+
+    /// Bits per second of a link, if its medium knows.
+    pub(super) fn bit_rate(&self, link: LinkId) -> Option<u64> {
+        let medium = self.graph.link(link).medium();
+        each_medium!(M => if M::ID == medium {
+            return M::bit_rate(self, link);
         });
         None
     }

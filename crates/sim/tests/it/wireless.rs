@@ -1,6 +1,10 @@
 //! Packets over the radio: 6LoWPAN, paths, and TCP on top of both.
 
-use anabranch_core::mptcp::{self, PathFacts};
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+
+use anabranch_core::mptcp::scheduler::{Demand, PathView, Pick, Scheduler};
+use anabranch_core::mptcp::{self, CustomScheduler, PathFacts, SchedulerKind};
 use anabranch_core::paths::{self, NodeType};
 use anabranch_core::tcp;
 use anabranch_core::time::{Duration, Instant};
@@ -78,7 +82,7 @@ fn paths_form_over_the_radio_and_carry_tcp_both_ways() {
 }
 
 /// The root, two relays that do not hear each other's far side, and a source that hears only them.
-fn diamond(subflows: usize) -> (Builder, Vec<NodeId>, AppId, AppId) {
+fn diamond(subflows: usize, scheduler: SchedulerKind) -> (Builder, Vec<NodeId>, AppId, AppId) {
     let mut builder = Builder::new(NetworkConfig::default(), 1, 0);
     let places = [(0.0, 0.0), (80.0, 40.0), (80.0, -40.0), (160.0, 0.0)];
     let ids: Vec<NodeId> = (0..4).map(|i| builder.node(&format!("n{i}"), Forwarding::On)).collect();
@@ -88,7 +92,7 @@ fn diamond(subflows: usize) -> (Builder, Vec<NodeId>, AppId, AppId) {
         builder.router(node, paths::Config::default(), (i > 0).then_some(NodeType::Ieee802154));
     }
     let tcp = tcp::Config { mss: 120, timestamps: false, ..tcp::Config::default() };
-    let transport = mptcp::Config { tcp, ..mptcp::Config::default() }.into();
+    let transport = mptcp::Config { tcp, scheduler, ..mptcp::Config::default() }.into();
     let sink = builder.app(ids[0], Instant::ZERO, PacketSink::new(80, 100, transport));
     let source = PacketSource::new(PacketSourceConfig {
         to: ids[0],
@@ -102,6 +106,35 @@ fn diamond(subflows: usize) -> (Builder, Vec<NodeId>, AppId, AppId) {
     });
     let source = builder.app(ids[3], Instant::ZERO + Duration::from_secs(60), source);
     (builder, ids, sink, source)
+}
+
+/// The fastest first. Remembers which round trips of the model it was told for each subflow.
+#[derive(Debug)]
+struct Watching;
+
+thread_local! {
+    static TOLD: RefCell<BTreeSet<(usize, Duration)>> = const { RefCell::new(BTreeSet::new()) };
+}
+
+impl Scheduler for Watching {
+    fn pick(&mut self, demand: &Demand, paths: &[PathView]) -> Pick {
+        let rtts = paths.iter().filter_map(|path| Some((path.index, path.facts.rtt?)));
+        TOLD.with_borrow_mut(|told| told.extend(rtts));
+        let open = paths.iter().filter(|path| demand.unsent > 0 && path.takes(demand.unsent));
+        let fastest = open.min_by_key(|path| path.rtt);
+        fastest.map_or(Pick::Wait, |path| Pick::Send { index: path.index, skip: 0 })
+    }
+}
+
+#[test]
+fn several_subflows_are_told_how_their_paths_are_by_now() {
+    let scheduler = SchedulerKind::Custom(CustomScheduler::new("watching", |()| Box::new(Watching)));
+    let (builder, _, sink, _) = diamond(2, scheduler);
+    let sim = run(builder, 300);
+    assert_eq!(sim.app::<PacketSink>(sink).arrived.len(), 300);
+    let of = |index| TOLD.with_borrow(|told| told.iter().filter(|(i, _)| *i == index).count());
+    // Nodes look every other second; the packets take a minute.
+    assert!(of(0) > 5 && of(1) > 5, "{} and {} round trips", of(0), of(1));
 }
 
 /// Every packet is delivered in the end, in order and once, when a relay dies in mid-transfer, and when it lives again.
@@ -159,7 +192,8 @@ fn a_node_knows_the_round_trip_of_its_paths_before_it_has_sent_anything() {
         let mean = curious.measured.iter().sum::<f64>() / curious.measured.len() as f64;
         let expected = curious.facts.rtt.expect("every link is known").as_secs_f64();
         assert!((expected / mean - 1.0).abs() < 0.2, "{hops} hops: {expected} s expected, {mean} s measured");
-        // Headers and payload at 100 kbit/s take 12 ms and more.
+        // 100 octets at 100 kbit/s, once for each hop; with headers 12 ms and more.
+        assert_eq!(curious.facts.payload_time, Some(Duration::from_millis(8 * hops as u64)));
         let service = curious.facts.service_time.expect("the first link is known").as_secs_f64();
         assert!(service > 0.012 && service < 0.03, "{service}");
     }
@@ -169,7 +203,7 @@ fn a_node_knows_the_round_trip_of_its_paths_before_it_has_sent_anything() {
 fn a_relay_that_dies_takes_no_packet_with_it() {
     for subflows in [1, 2] {
         for relay in [1, 2] {
-            let (mut builder, ids, sink, source) = diamond(subflows);
+            let (mut builder, ids, sink, source) = diamond(subflows, SchedulerKind::FastestRtt);
             let at = |seconds| Instant::ZERO + Duration::from_secs(seconds);
             builder.fault(at(80), Fault::NodeFails(ids[relay], Failure::Silent));
             builder.fault(at(400), Fault::NodeRecovers(ids[relay]));

@@ -135,13 +135,13 @@ impl Connection {
         }
     }
 
-    /// Opens a further subflow on a path, from our address of that number.
+    /// Opens a further subflow on a path, from our address of that number; `tcp` is how it behaves, if not as the first.
     pub fn join(
         &mut self,
         now: Instant,
-        path: PathId,
+        (path, address): (PathId, AddressId),
         ports: (u16, u16),
-        address: AddressId,
+        tcp: Option<tcp::Config>,
         secrets: Secrets,
     ) -> Result<SubflowId, JoinError> {
         if let Some(error) = self.refuses_join() {
@@ -150,7 +150,7 @@ impl Connection {
         let Some(remote) = self.remote else { return Err(JoinError::NotMultipath) };
         let syn = MpJoin::Syn { backup: false, address, token: remote.token, nonce: secrets.nonce };
         let multipath = Multipath::new(MptcpOption::MpJoin(syn), self.config.dsn_width, secrets.iss);
-        let config = self.config.subflow();
+        let config = Config { tcp: tcp.unwrap_or(self.config.tcp), ..self.config }.subflow();
         let tcp = tcp::Connection::connect_subflow(now, config, ports, secrets.iss, multipath);
         Ok(self.add(path, tcp, Stage::Joining { nonce: secrets.nonce }))
     }

@@ -226,6 +226,7 @@ impl Connection {
 fn view(now: Instant, index: usize, subflow: &Subflow, lacks: bool) -> PathView {
     let tcp = subflow.tcp.info();
     let rtt = tcp.srtt.or(subflow.facts.rtt).unwrap_or(tcp.rto);
+    let (w_min, w_max) = subflow.tcp.window_bounds();
     PathView {
         index,
         service: subflow.pace.service(),
@@ -238,10 +239,13 @@ fn view(now: Instant, index: usize, subflow: &Subflow, lacks: bool) -> PathView 
         mss: u32::from(tcp.mss),
         cwnd: tcp.cwnd,
         ssthresh: tcp.ssthresh,
+        w_min,
+        w_max,
         in_flight: tcp.in_flight + tcp.unsent,
         rto: tcp.rto,
         room: subflow.tcp.room(now),
         lacks,
+        facts: subflow.facts,
     }
 }
 

@@ -36,6 +36,7 @@ impl Predictive {
         // Of a path that was never used no more is expected than it is tried with.
         let Some(service) = path.service else { return u64::from(TRIAL) };
         let rtt = path.min_rtt.min(path.rtt).as_nanos().max(1);
+        let w_min = path.w_min.clamp(1, MAX_WINDOW);
         let grains = |time: Duration, grain: u64| {
             u32::try_from(u128::from(time.as_nanos()) * u128::from(grain) / u128::from(rtt))
                 .unwrap_or(u32::MAX)
@@ -48,6 +49,8 @@ impl Predictive {
             loss: (path.loss.clamp(0.0, 0.9) * 256.0) as u32,
             cwnd: (path.cwnd / mss).clamp(1, MAX_WINDOW),
             ssthresh: (path.ssthresh / mss).min(MAX_WINDOW),
+            w_min,
+            w_max: path.w_max.clamp(w_min, MAX_WINDOW),
         };
         let bottleneck = (horizon - arrival).as_nanos() / service.as_nanos().max(1) + 1;
         self.memo.ask(question).min(bottleneck)
@@ -102,6 +105,8 @@ struct Question {
     loss: u32,
     cwnd: u32,
     ssthresh: u32,
+    w_min: u32,
+    w_max: u32,
 }
 
 /// Answers given: the same is asked again with every segment and every acknowledgement.
@@ -129,7 +134,7 @@ impl Memo {
 }
 
 impl Question {
-    /// Section VII. The widest window is whatever the connection may still grow to.
+    /// Section VII.
     fn answer(&self) -> u64 {
         let parts = |n: u32, grain: u64| f64::from(n) / grain as f64;
         let path = prediction::Path {
@@ -140,8 +145,8 @@ impl Question {
             loss: f64::from(self.loss) / 256.0,
             cwnd: self.cwnd,
             ssthresh: self.ssthresh,
-            w_min: 1,
-            w_max: MAX_WINDOW,
+            w_min: self.w_min,
+            w_max: self.w_max,
         };
         let packets = prediction::packets(&path, parts(self.time, GRAIN), Reading::default());
         packets.map_or(0, |packets| packets.count.into())
@@ -157,3 +162,40 @@ const GRAIN: u64 = 16;
 const FINE: u64 = 256;
 /// Answers that are kept.
 const KEPT: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Five hops at 100 kbit/s without load, in the middle of a long transfer.
+    fn five_hops() -> PathView {
+        PathView {
+            service: Some(Duration::from_millis(23)),
+            min_rtt: Duration::from_millis(140),
+            rtt: Duration::from_millis(140),
+            mss: 100,
+            cwnd: 1000,
+            ssthresh: 1000,
+            rto: Duration::from_secs(80),
+            ..PathView::unknown(0)
+        }
+    }
+
+    #[test]
+    fn a_path_delivers_no_more_than_its_largest_window_lets_it() {
+        let horizon = Duration::from_secs(10);
+        let delivers = |path: PathView| Predictive::new(true).delivers(&path, horizon);
+        let unbounded = delivers(five_hops());
+        let bounded = delivers(PathView { w_max: 10, ..five_hops() });
+        assert!(bounded > 10 && bounded * 10 < unbounded * 9, "{bounded} of {unbounded}");
+    }
+
+    #[test]
+    fn after_a_time_out_a_path_goes_on_with_its_smallest_window() {
+        let horizon = Duration::from_secs(10);
+        let lossy = PathView { rto: Duration::from_secs(1), loss: 0.3, w_max: 10, ..five_hops() };
+        let delivers = |path: PathView| Predictive::new(true).delivers(&path, horizon);
+        let (one, five) = (delivers(lossy), delivers(PathView { w_min: 5, ..lossy }));
+        assert!(five > one, "{one}, {five}");
+    }
+}

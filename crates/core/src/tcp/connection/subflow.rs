@@ -102,6 +102,11 @@ impl Connection {
         }
     }
 
+    /// As [`Config::window_bounds`].
+    pub(crate) fn window_bounds(&self) -> (u32, u32) {
+        self.config.window_bounds()
+    }
+
     /// What a time-out has shown as lost is being sent again.
     pub(crate) fn repairs_timeout(&self) -> bool {
         self.tx.repairs_timeout()

@@ -52,6 +52,10 @@ impl Medium for Cable {
         }
     }
 
+    fn bit_rate(net: &Network, link: LinkId) -> Option<u64> {
+        Some(net.graph.link(link).config().rate)
+    }
+
     fn view(net: &mut Network, _: Instant, link: LinkId) -> Option<View> {
         let config = net.graph.link(link).config();
         let spacing = link::transmission_time(HEADERS, config.rate);

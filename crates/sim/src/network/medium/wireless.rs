@@ -405,6 +405,10 @@ impl Medium for Wireless {
         Some(hop_over_air(&wireless.radio, Station(from), Station(to)))
     }
 
+    fn bit_rate(net: &Network, _: LinkId) -> Option<u64> {
+        Some(net.media.wireless.as_ref()?.radio.phy().bit_rate)
+    }
+
     fn view(net: &mut Network, now: Instant, link: LinkId) -> Option<View> {
         net.media.wireless.as_mut()?.view(now, net.graph.link(link).from())
     }

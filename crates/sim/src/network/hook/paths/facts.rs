@@ -22,6 +22,7 @@ impl Network {
         let metrics = self.router(node).and_then(|router| router.metrics(self.own_path(node, path)?));
         let Some(metrics) = metrics else { return PathFacts { hops, ..PathFacts::default() } };
         let octets = |count: u32| Duration::from_secs_f64(f64::from(count) / f64::from(metrics.throughput));
+        let payload_time = self.octet_time(node, path).map(|octet| octet * u64::from(payload));
         // T_e(D) + PS/B on the first link (M13), and no faster than the slowest.
         let spacing = own_link.map_or(Duration::ZERO, |view| view.spacing + octets(payload));
         PathFacts {
@@ -29,12 +30,24 @@ impl Network {
             // M15: the way back takes as long.
             rtt: Some(metrics.latency * 2),
             service_time: Some(spacing.max(octets(payload + HEADERS))),
+            payload_time,
             loss: None,
         }
     }
 
     fn own_path(&self, node: NodeId, path: u8) -> Option<&OwnPath> {
         self.own_paths(node).iter().find(|own| own.id == path)
+    }
+
+    /// How long one octet takes on all links of a path together, as far as they know their bit rates.
+    fn octet_time(&self, node: NodeId, path: u8) -> Option<Duration> {
+        let own = self.own_path(node, path)?;
+        let hops = own.nodes.windows(2).map(|hop| (node_of(hop[0]), node_of(hop[1])));
+        let mut nanos = 0;
+        for (from, to) in hops {
+            nanos += 8 * 1_000_000_000 / self.bit_rate(self.graph.find_link(from, to)?)?.max(1);
+        }
+        Some(Duration::from_nanos(nanos))
     }
 
     /// Tells a router how good the links are that its paths begin with.
