@@ -27,7 +27,7 @@ pub use config::{
     AutoTune, Backoff, Config, DelayedAck, EcnMode, InitialWindow, KeepAlive, Nagle, Push, Recovery,
     RtoConfig, SackRole,
 };
-pub use congestion::{AdaptiveNewReno, ByteCounting, CongestionAlgorithm, CustomCongestion};
+pub use congestion::{AdaptiveNewReno, AdaptivePhases, ByteCounting, CongestionAlgorithm, CustomCongestion};
 pub use connection::{CloseReason, Connection, Event, Info, State, WriteError, reset_for};
 pub use multipath::DsnWidth;
 pub use sender::RecoveryStage;

@@ -9,6 +9,7 @@ mod fastest;
 mod predictive;
 mod redundant;
 mod round_robin;
+mod section_vii;
 
 use alloc::boxed::Box;
 use core::fmt;
@@ -19,6 +20,7 @@ use fastest::FastestRtt;
 use predictive::Predictive;
 use redundant::Redundant;
 use round_robin::RoundRobin;
+use section_vii::SectionVii;
 
 use super::info::PathFacts;
 use crate::policy::Custom;
@@ -44,9 +46,13 @@ pub enum SchedulerKind {
     /// DAPS (Kuhn, Lochin, Mifdaoui, Sarwar, Mehani, Boreli: "DAPS: Intelligent delay-aware packet scheduling for
     /// multipath transport", IEEE ICC 2014): by the ratio of delays, so that segments arrive in order.
     Daps,
-    /// Each path takes as many segments as it delivers before the next slower one delivers its first ("Multipath TCP Over
-    /// Multi-Hop Heterogeneous Wireless IoT Networks", ICC 2024, section VII).
+    /// Each path takes as many segments as it delivers before the next slower one delivers its first, decided segment by segment
+    /// from what is in flight: a variant of section VII of "Multipath TCP Over Multi-Hop Heterogeneous Wireless IoT Networks"
+    /// (ICC 2024).
     Predictive,
+    /// The scheduler of the same section as it is printed: the number of segments of each path, by the round trips of the model,
+    /// is computed when the last numbers are used up, and the slowest path gets its window.
+    SectionVii,
     /// A user's own.
     #[cfg_attr(feature = "serde", serde(skip))]
     Custom(CustomScheduler),
@@ -158,6 +164,8 @@ pub struct Demand {
     pub window: u64,
     /// Octets assigned and not acknowledged on the level of data.
     pub in_flight: u64,
+    /// Octets assigned since the beginning.
+    pub assigned: u64,
 }
 
 /// What is to be done with the next chunk.
@@ -196,6 +204,7 @@ pub(crate) enum AnyScheduler {
     Blest(Blest),
     Daps(Daps),
     Predictive(Predictive),
+    SectionVii(SectionVii),
     Custom(Box<dyn Scheduler>),
 }
 
@@ -209,6 +218,7 @@ impl AnyScheduler {
             SchedulerKind::Blest => Self::Blest(Blest::default()),
             SchedulerKind::Daps => Self::Daps(Daps),
             SchedulerKind::Predictive => Self::Predictive(Predictive::new(push == Push::Window)),
+            SchedulerKind::SectionVii => Self::SectionVii(SectionVii::default()),
             SchedulerKind::Custom(custom) => Self::Custom(custom.make(())),
         }
     }
@@ -223,6 +233,7 @@ impl Scheduler for AnyScheduler {
             Self::Blest(s) => s.pick(demand, paths),
             Self::Daps(s) => s.pick(demand, paths),
             Self::Predictive(s) => s.pick(demand, paths),
+            Self::SectionVii(s) => s.pick(demand, paths),
             Self::Custom(s) => known(s.pick(demand, paths), demand, paths),
         }
     }

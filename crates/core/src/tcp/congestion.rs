@@ -65,6 +65,22 @@ pub struct AdaptiveNewReno {
     pub w_max: u16,
     /// Rounds without loss from one growth to the next, at least 1.
     pub update_every: u16,
+    /// Whether the window grows up to its bound, or is chosen by what it delivers.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub phases: AdaptivePhases,
+}
+
+/// What A-NewReno does with the window while nothing is lost.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize), serde(rename_all = "kebab-case"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum AdaptivePhases {
+    /// The window grows once in `update_every` rounds, up to its bound.
+    #[default]
+    Grow,
+    /// The window grows in each round as long as that delivers more per second. Then the window that has delivered most is held
+    /// until it delivers less than half of that, or until a loss; `update_every` does not count.
+    ExploreHold,
 }
 
 /// What one acknowledgement is worth when the window grows.

@@ -188,6 +188,7 @@ fn a_small_shared_buffer_does_not_deadlock() {
         SchedulerKind::Blest,
         SchedulerKind::Daps,
         SchedulerKind::Predictive,
+        SchedulerKind::SectionVii,
     ] {
         for reinjection in [Reinjection::OnFailure, Reinjection::Opportunistic] {
             let mut config = Config { scheduler, reinjection, ..config() };
@@ -298,6 +299,7 @@ proptest! {
             SchedulerKind::Blest,
             SchedulerKind::Daps,
             SchedulerKind::Predictive,
+            SchedulerKind::SectionVii,
         ]);
         let mut config = Config {
             scheduler,
@@ -311,10 +313,15 @@ proptest! {
         config.tcp.window_scale = prng.pick(&[None, Some(0), Some(7)]);
         config.tcp.receive_buffer = prng.pick(&[3_000, 20_000, 200_000]);
         config.tcp.send_buffer = prng.pick(&[3_000, 200_000]);
+        let adaptive = |phases| {
+            let bounds = tcp::AdaptiveNewReno { w_min: 2, w_max: 20, update_every: 2, phases };
+            CongestionAlgorithm::AdaptiveNewReno(bounds)
+        };
         config.tcp.congestion = prng.pick(&[
             CongestionAlgorithm::NewReno,
             CongestionAlgorithm::Coupled,
-            CongestionAlgorithm::AdaptiveNewReno(tcp::AdaptiveNewReno { w_min: 2, w_max: 20, update_every: 2 }),
+            adaptive(tcp::AdaptivePhases::Grow),
+            adaptive(tcp::AdaptivePhases::ExploreHold),
         ]);
         config.tcp.data_retries = 30;
         config.tcp.syn_retries = 30;

@@ -6,18 +6,19 @@ use std::collections::BTreeSet;
 use crate::mptcp_world::{Path, Verdict, World};
 use anabranch_core::mptcp::scheduler::{Demand, PathView, Pick, Scheduler};
 use anabranch_core::mptcp::{Config, CustomScheduler, Event, SchedulerKind, SubflowId};
-use anabranch_core::tcp::{self, AdaptiveNewReno, CloseReason, CongestionAlgorithm};
+use anabranch_core::tcp::{self, AdaptiveNewReno, AdaptivePhases, CloseReason, CongestionAlgorithm};
 use anabranch_core::time::{Duration, Instant};
 use anabranch_testkit::prng::Prng;
 use bytes::Bytes;
 
-const SCHEDULERS: [SchedulerKind; 6] = [
+const SCHEDULERS: [SchedulerKind; 7] = [
     SchedulerKind::FastestRtt,
     SchedulerKind::RoundRobin,
     SchedulerKind::Redundant,
     SchedulerKind::Blest,
     SchedulerKind::Daps,
     SchedulerKind::Predictive,
+    SchedulerKind::SectionVii,
 ];
 
 fn octets(seed: u64, n: usize) -> Bytes {
@@ -123,7 +124,7 @@ fn a_further_subflow_may_have_a_tcp_of_its_own() {
     let scheduler = SchedulerKind::Custom(CustomScheduler::new("watching", |()| Box::new(Watching)));
     let first = config(scheduler);
     let adaptive = |w_min, w_max| {
-        let bounds = AdaptiveNewReno { w_min, w_max, update_every: 1 };
+        let bounds = AdaptiveNewReno { w_min, w_max, update_every: 1, phases: AdaptivePhases::Grow };
         CongestionAlgorithm::AdaptiveNewReno(bounds)
     };
     let first = Config { tcp: tcp::Config { congestion: adaptive(2, 12), ..first.tcp }, ..first };

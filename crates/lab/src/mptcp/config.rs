@@ -74,13 +74,13 @@ const PARAMETERS: &[Parameter] = &[
     p(
         "scheduler",
         "auto",
-        "auto, fastest-rtt, predictive, round-robin, redundant, blest or daps",
-        "which path takes what; auto: predictive for the proposed scheme, fastest-rtt for the conventional",
+        "auto, fastest-rtt, predictive, section-vii, round-robin, redundant, blest or daps",
+        "which path takes what (section-vii: as printed); auto: predictive for the proposed scheme, fastest-rtt for the conventional",
     ),
     p(
         "congestion",
         "auto",
-        "auto, newreno, coupled or adaptive",
+        "auto, newreno, coupled, adaptive or adaptive-explore-hold",
         "of each path; auto: adaptive (A-NewReno, section IV) for the proposed scheme, newreno for the others",
     ),
     p(
@@ -210,9 +210,13 @@ fn carrier(settings: &Settings) -> Understood<Vec<Assignment>> {
     let word = |key, words: &[(&'static str, &'static str)]| values::meant(key, settings.text(key), words);
     let scheduler = word(
         "scheduler",
-        &["fastest-rtt", "predictive", "round-robin", "redundant", "blest", "daps"].map(|word| (word, word)),
+        &["fastest-rtt", "predictive", "section-vii", "round-robin", "redundant", "blest", "daps"]
+            .map(|word| (word, word)),
     )?;
-    let congestion = word("congestion", &["newreno", "coupled", "adaptive"].map(|word| (word, word)))?;
+    let congestion = word(
+        "congestion",
+        &["newreno", "coupled", "adaptive", "adaptive-explore-hold"].map(|word| (word, word)),
+    )?;
     let reinjection = word(
         "reinjection",
         &[("failure", "on-failure"), ("timeout", "on-timeout"), ("opportunistic", "opportunistic")],
@@ -220,7 +224,9 @@ fn carrier(settings: &Settings) -> Understood<Vec<Assignment>> {
     let (mss, ssthresh) = match (scheme, congestion) {
         (Scheme::Tcp, _) => (payload, "none".to_owned()),
         // Section VIII-A's first slow-start threshold; the rest of A-NewReno follows from each node's paths.
-        (_, "adaptive") => (payload + DSS, format!("{} B", 16 * u32::from(payload))),
+        (_, "adaptive" | "adaptive-explore-hold") => {
+            (payload + DSS, format!("{} B", 16 * u32::from(payload)))
+        }
         _ => (payload + DSS, "none".to_owned()),
     };
     let mut all = vec![

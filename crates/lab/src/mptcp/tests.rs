@@ -74,6 +74,27 @@ fn the_proposed_scheme_sends_less_and_is_done_sooner_than_the_conventional() {
     }
 }
 
+/// What decides on several paths decides nothing on one.
+#[test]
+fn schedulers_and_phases_matter_where_there_are_several_paths() {
+    let sent = |subflows: usize, congestion: &str| {
+        ["predictive", "section-vii", "fastest-rtt"].map(|scheduler| {
+            let settings = settings(Scheme::Proposed, "square", 20, 0)
+                .with("subflows", subflows)
+                .with("congestion", congestion)
+                .with("scheduler", scheduler);
+            let found = outcome(&settings, 0);
+            assert_eq!((found.arrivals.len(), found.wrong), (found.expected, 0), "{scheduler}");
+            (found.transmissions(), found.delivered(1.0))
+        })
+    };
+    let [one, several] = [1, 3].map(|subflows| sent(subflows, "adaptive"));
+    assert!(one[0] == one[1] && one[1] == one[2], "{one:?}");
+    assert!(several[0] != several[1] && several[1] != several[2] && several[0] != several[2], "{several:?}");
+    let held = sent(3, "adaptive-explore-hold");
+    assert!(held.iter().zip(&several).all(|(held, grown)| held != grown), "{held:?}, {several:?}");
+}
+
 /// A node with a second interface takes load off the radio.
 #[test]
 fn a_multi_link_node_shortens_paths() {

@@ -73,6 +73,7 @@ impl PathUse {
             w_min: segments(limits.w_min),
             w_max: segments(limits.w_max),
             update_every: segments(limits.update_every),
+            phases: limits.phases,
         });
         let rto = RtoConfig { initial: limits.rto, min: limits.rto, max: limits.rto, ..base.rto };
         Some(tcp::Config { congestion, rto, ..base })

@@ -2,7 +2,7 @@
 
 use anabranch_core::mptcp::prediction::Adaptation;
 use anabranch_core::mptcp::{self, Reinjection, SchedulerKind};
-use anabranch_core::tcp::{self, CongestionAlgorithm, DsnWidth};
+use anabranch_core::tcp::{self, AdaptivePhases, CongestionAlgorithm, DsnWidth};
 #[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -15,8 +15,10 @@ use super::tcp::empty_range;
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum SubflowCongestion {
-    /// NewReno between two windows, with a constant time-out, all by the number of hops of the path that is used first.
+    /// A-NewReno: NewReno between two windows, with a constant time-out, all by the number of hops of the subflow's path.
     Adaptive,
+    /// The same, but from two hops on the window that delivers most is explored and then held.
+    AdaptiveExploreHold,
     /// Each subflow by this algorithm, of which "coupled" is made for subflows.
     #[serde(untagged)]
     Each(Named<CongestionAlgorithm>),
@@ -90,7 +92,9 @@ impl MptcpSection {
                 congestion
             }
             // The adaptation fills in the windows when the path is known.
-            Some(SubflowCongestion::Adaptive) | None => tcp.congestion,
+            Some(SubflowCongestion::Adaptive | SubflowCongestion::AdaptiveExploreHold) | None => {
+                tcp.congestion
+            }
         };
         let config = mptcp::Config {
             tcp: tcp::Config { congestion, ..tcp },
@@ -100,7 +104,12 @@ impl MptcpSection {
             // A subflow that is being closed still counts when its successor joins.
             max_subflows,
         };
-        let adaptation = (self.congestion == Some(SubflowCongestion::Adaptive)).then(Adaptation::default);
+        let with = |phases| Some(Adaptation { phases, ..Adaptation::default() });
+        let adaptation = match self.congestion {
+            Some(SubflowCongestion::Adaptive) => with(AdaptivePhases::Grow),
+            Some(SubflowCongestion::AdaptiveExploreHold) => with(AdaptivePhases::ExploreHold),
+            Some(SubflowCongestion::Each(_)) | None => None,
+        };
         Ok(MptcpSpec { config, subflows: self.subflows.into(), adaptation })
     }
 }

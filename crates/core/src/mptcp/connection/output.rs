@@ -79,7 +79,9 @@ impl Connection {
         if self.reinject(now, &views) {
             return true;
         }
-        let demand = Demand { unsent, window: self.tx.peer_window(), in_flight: self.tx.in_flight() };
+        let in_flight = self.tx.in_flight();
+        let demand =
+            Demand { unsent, window: self.tx.peer_window(), in_flight, assigned: self.tx.acked + in_flight };
         match self.scheduler.pick(&demand, &views) {
             Pick::Send { index, skip } => self.send_new(now, index, skip) || self.relieve(now, &views),
             Pick::Copy { index } => match self.lacking(index) {

@@ -1,6 +1,7 @@
 //! A-NewReno, section IV: what a path's length says about its windows and its time-out. The paper gives the
 //! ranges (section VIII-A) and no map (M27).
 
+use crate::tcp::AdaptivePhases;
 use crate::time::Duration;
 
 /// The map from hops to windows, time-out and update period; linear between the nearest and the farthest.
@@ -18,6 +19,8 @@ pub struct Adaptation {
     pub rto: (Duration, Duration),
     /// Rounds between two updates of the window at one hop and at `far` hops.
     pub update_every: (u32, u32),
+    /// Between losses, from two hops on; at one hop the window grows.
+    pub phases: AdaptivePhases,
 }
 
 /// What A-NewReno gives a path.
@@ -31,6 +34,8 @@ pub struct Limits {
     pub rto: Duration,
     /// The window grows once in so many rounds; at least 1. A loss is answered at once, always.
     pub update_every: u32,
+    /// What the window does between losses.
+    pub phases: AdaptivePhases,
 }
 
 impl Default for Adaptation {
@@ -44,6 +49,7 @@ impl Default for Adaptation {
             rto_per_hop: Duration::from_secs(20),
             rto: (Duration::from_secs(20), Duration::from_secs(80)),
             update_every: (1, 5),
+            phases: AdaptivePhases::Grow,
         }
     }
 }
@@ -67,6 +73,12 @@ impl Adaptation {
         let w_min = at(self.w_min).max(1);
         let nanos = self.rto_per_hop.as_nanos().saturating_mul(u64::from(hops));
         let rto = Duration::from_nanos(nanos).min(self.rto.1).max(self.rto.0);
-        Limits { w_min, w_max: at(self.w_max).max(w_min), rto, update_every: at(self.update_every).max(1) }
+        Limits {
+            w_min,
+            w_max: at(self.w_max).max(w_min),
+            rto,
+            update_every: at(self.update_every).max(1),
+            phases: if hops > 1 { self.phases } else { AdaptivePhases::Grow },
+        }
     }
 }

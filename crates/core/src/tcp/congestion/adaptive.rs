@@ -1,11 +1,12 @@
-//! A-NewReno: a window between two bounds that moves once in so many rounds ("Multipath TCP Over Multi-Hop
-//! Heterogeneous Wireless IoT Networks", section IV).
+//! A-NewReno: a window between two bounds ("Multipath TCP Over Multi-Hop Heterogeneous Wireless IoT Networks", section IV). Without
+//! losses it moves once in so many rounds, or it is explored and then held: [`AdaptivePhases`].
 //!
 //! Where the paper leaves a choice: fast retransmit sets window and threshold to max(1, floor(w / 2)) segments
-//! (errata M29), and doubling stops at the threshold and at w_max (M21).
+//! (errata M29), and doubling stops at the threshold and at w_max (M21). How well a window performs is what it delivers per
+//! second (M27).
 
 use super::{Controller, Repair, View, Windows};
-use crate::tcp::congestion::AdaptiveNewReno;
+use crate::tcp::congestion::{AdaptiveNewReno, AdaptivePhases};
 use crate::time::Instant;
 
 /// The window, in whole segments.
@@ -18,8 +19,20 @@ pub(crate) struct Adaptive {
     ssthresh: u32,
     /// Octets acknowledged in this round.
     counted: u32,
+    /// When this round began, unless the window was not used up since.
+    began: Option<Instant>,
     /// Rounds since the window last grew.
     rounds: u16,
+    phase: Phase,
+}
+
+/// Where the choice of a window is.
+#[derive(Clone, Copy, Debug)]
+enum Phase {
+    /// The window that has delivered most, and how much that is in octets per second.
+    Explore(Option<(u32, u64)>),
+    /// What the window has delivered when it was chosen, and what it delivers of late.
+    Hold { chosen: u64, recent: u64 },
 }
 
 impl Adaptive {
@@ -27,13 +40,59 @@ impl Adaptive {
         let mss = mss.max(1);
         let options = AdaptiveNewReno { w_min: options.w_min.max(1), ..options };
         let segments = u32::from(options.w_min);
-        Self { options, mss, segments, ssthresh: (ssthresh / mss).max(1), counted: 0, rounds: 0 }
+        Self {
+            options,
+            mss,
+            segments,
+            ssthresh: (ssthresh / mss).max(1),
+            counted: 0,
+            began: None,
+            rounds: 0,
+            phase: Phase::Explore(None),
+        }
     }
 
     fn halve(&mut self) {
         self.ssthresh = (self.segments / 2).max(1);
         self.counted = 0;
+        self.began = None;
         self.rounds = 0;
+        self.phase = Phase::Explore(None);
+    }
+
+    /// Equation 12, which has no bound: w_max is one by its definition.
+    fn grow(&mut self) {
+        let grown = if self.segments < self.ssthresh {
+            self.segments.saturating_mul(2).min(self.ssthresh)
+        } else {
+            self.segments + 1
+        };
+        self.segments = grown.min(u32::from(self.options.w_max)).max(self.segments);
+    }
+
+    /// A round has delivered so much.
+    fn perform(&mut self, rate: u64) {
+        match self.phase {
+            Phase::Explore(Some((best, most))) if rate <= most => {
+                self.segments = best;
+                self.phase = Phase::Hold { chosen: most, recent: most };
+            }
+            Phase::Explore(_) if self.segments >= u32::from(self.options.w_max) => {
+                self.phase = Phase::Hold { chosen: rate, recent: rate };
+            }
+            Phase::Explore(_) => {
+                self.phase = Phase::Explore(Some((self.segments, rate)));
+                self.grow();
+            }
+            Phase::Hold { chosen, recent } => {
+                let recent = recent - recent / 4 + rate / 4;
+                self.phase = Phase::Hold { chosen, recent };
+                if recent < chosen / 2 {
+                    self.segments = u32::from(self.options.w_min);
+                    self.phase = Phase::Explore(None);
+                }
+            }
+        }
     }
 }
 
@@ -46,28 +105,36 @@ impl Controller for Adaptive {
         self.ssthresh.saturating_mul(self.mss)
     }
 
-    fn on_ack(&mut self, _now: Instant, view: &View, acked: u32) {
+    fn on_ack(&mut self, now: Instant, view: &View, acked: u32) {
         self.mss = view.mss.max(1);
         self.counted = self.counted.saturating_add(acked);
         if self.counted < self.cwnd() {
             return;
         }
-        self.counted = 0;
+        let octets = u64::from(core::mem::take(&mut self.counted));
         if !view.uses(self.cwnd(), self.ssthresh()) {
+            self.began = None;
             return;
         }
-        self.rounds += 1;
-        if self.rounds < self.options.update_every {
-            return;
+        let began = self.began.replace(now);
+        match self.options.phases {
+            AdaptivePhases::Grow => {
+                self.rounds += 1;
+                if self.rounds >= self.options.update_every {
+                    self.rounds = 0;
+                    self.grow();
+                }
+            }
+            AdaptivePhases::ExploreHold => match began {
+                Some(began) => {
+                    let took = now.saturating_since(began).as_nanos().max(1);
+                    self.perform(octets * 1_000_000_000 / took);
+                }
+                // Nothing says how long the first round took.
+                None if matches!(self.phase, Phase::Explore(None)) => self.grow(),
+                None => {}
+            },
         }
-        self.rounds = 0;
-        let grown = if self.segments < self.ssthresh {
-            self.segments.saturating_mul(2).min(self.ssthresh)
-        } else {
-            self.segments + 1
-        };
-        // Equation 12 has no bound; w_max is one by its definition.
-        self.segments = grown.min(u32::from(self.options.w_max)).max(self.segments);
     }
 
     fn on_loss(&mut self, _now: Instant, _view: &View) {
@@ -92,8 +159,10 @@ impl Controller for Adaptive {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::time::Duration;
 
-    const OPTIONS: AdaptiveNewReno = AdaptiveNewReno { w_min: 2, w_max: 10, update_every: 1 };
+    const OPTIONS: AdaptiveNewReno =
+        AdaptiveNewReno { w_min: 2, w_max: 10, update_every: 1, phases: AdaptivePhases::Grow };
 
     fn view(repair: Repair) -> View {
         View::of(100, repair)
@@ -125,5 +194,50 @@ mod tests {
     fn moves_once_in_so_many_rounds() {
         let mut window = Adaptive::new(AdaptiveNewReno { update_every: 3, ..OPTIONS }, 100, 700);
         assert_eq!(rounds(&mut window, 7), [2, 2, 4, 4, 4, 7, 7]);
+    }
+
+    /// The window after each of `n` rounds, in which a path delivers at most `segments_per_second`; a round trip of 1 s
+    /// holds it back before.
+    fn rounds_at(
+        window: &mut Adaptive,
+        now: &mut Instant,
+        n: usize,
+        segments_per_second: u64,
+    ) -> std::vec::Vec<u32> {
+        let round = |_| {
+            let cwnd = window.cwnd();
+            let took = (1_000 * u64::from(cwnd / 100) / segments_per_second).max(1_000);
+            *now += Duration::from_millis(took);
+            window.on_ack(*now, &view(Repair::NewReno), cwnd);
+            window.cwnd() / 100
+        };
+        (0..n).map(round).collect()
+    }
+
+    #[test]
+    fn holds_the_window_that_delivers_most_until_it_delivers_much_less() {
+        let options = AdaptiveNewReno { phases: AdaptivePhases::ExploreHold, ..OPTIONS };
+        let mut window = Adaptive::new(options, 100, 400);
+        let mut now = Instant::ZERO;
+        // The first round has no beginning. More than 7 segments deliver no more.
+        assert_eq!(rounds_at(&mut window, &mut now, 8, 7), [4, 5, 6, 7, 8, 7, 7, 7]);
+        assert_eq!(rounds_at(&mut window, &mut now, 20, 7), [7; 20]);
+        // A little less is no reason to look again; a quarter is.
+        assert_eq!(rounds_at(&mut window, &mut now, 20, 5), [7; 20]);
+        let after = rounds_at(&mut window, &mut now, 12, 1);
+        assert!(after.contains(&2) && after[11] < 7, "{after:?}");
+        // A loss begins the search anew, from half.
+        let mut window = Adaptive::new(options, 100, 400);
+        rounds_at(&mut window, &mut now, 8, 7);
+        window.on_loss(now, &view(Repair::NewReno));
+        assert_eq!(rounds_at(&mut window, &mut now, 7, 7), [4, 5, 6, 7, 8, 7, 7]);
+    }
+
+    #[test]
+    fn holds_the_largest_window_where_nothing_limits_it() {
+        let options = AdaptiveNewReno { phases: AdaptivePhases::ExploreHold, update_every: 9, ..OPTIONS };
+        let mut window = Adaptive::new(options, 100, 400);
+        let mut now = Instant::ZERO;
+        assert_eq!(rounds_at(&mut window, &mut now, 9, 1_000), [4, 5, 6, 7, 8, 9, 10, 10, 10]);
     }
 }

@@ -1,7 +1,7 @@
 //! Transfers by Multipath TCP.
 
 use anabranch_core::mptcp::{Reinjection, SchedulerKind};
-use anabranch_core::tcp::{CongestionAlgorithm, DsnWidth};
+use anabranch_core::tcp::{AdaptivePhases, CongestionAlgorithm, DsnWidth};
 
 use super::*;
 use crate::apps::BulkSender;
@@ -28,6 +28,15 @@ fn every_choice_reaches_the_connection() {
     assert_eq!(spec.config.dsn_width, DsnWidth::Eight);
     assert_eq!((spec.subflows, spec.adaptation.is_some()), (2, true));
     assert_eq!((spec.config.tcp.mss, spec.config.tcp.congestion), (300, CongestionAlgorithm::Cubic));
+
+    let printed = shipped()
+        .set("transfer.log.mptcp.scheduler=section-vii")
+        .set("transfer.log.mptcp.congestion=adaptive-explore-hold");
+    let scenario = printed.scenario().expect("it is legal");
+    let Scheme::Mptcp(spec) = &scenario.transfers[0].scheme else { panic!("its kind is mptcp") };
+    assert_eq!(spec.config.scheduler, SchedulerKind::SectionVii);
+    let limits = |hops| spec.adaptation.expect("it follows from the path").limits(hops).phases;
+    assert_eq!((limits(1), limits(2)), (AdaptivePhases::Grow, AdaptivePhases::ExploreHold));
 
     let coupled = shipped().scenario().expect("it is legal");
     let Scheme::Mptcp(spec) = &coupled.transfers[0].scheme else { panic!("its kind is mptcp") };

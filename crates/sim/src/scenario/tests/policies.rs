@@ -159,7 +159,7 @@ fn what_was_not_brought_along_is_not_known() {
         ("tcp.default.congestion={ adaptive-newreno = { w_min = 2 } }", "missing key `w_max`"),
         (
             "tcp.default.congestion={ adaptive-newreno = { w_min = 2, w_max = 8, update_every = 2, w_mox = 9 } }",
-            "unknown key `w_mox`, expected one of `w_min`, `w_max`, `update_every`\n  hint: did you mean `w_max`?",
+            "unknown key `w_mox`, expected one of `w_min`, `w_max`, `update_every`, `phases`\n  hint: did you mean `w_max`?",
         ),
         (
             "transfer.0.set.striping=predictiv",
