@@ -28,6 +28,9 @@ pub struct Config {
     pub delayed_ack: DelayedAck,
     /// Besides, an acknowledgement leaves at once for a segment with PSH.
     pub ack_on_push: bool,
+    /// An acknowledgement leaves at once for a segment that is out of order or fills a hole (RFC 5681 section 4.2). Without it
+    /// such a segment waits as others do, and one acknowledgement says by SACK what has arrived of a window.
+    pub ack_gaps: bool,
     /// Which segments have PSH.
     pub push: Push,
     /// Which side of the SACK option (RFC 2018) we play.
@@ -293,6 +296,7 @@ impl Default for Config {
             },
             delayed_ack: DelayedAck::Every { segments: 2, timeout: Duration::from_millis(40) },
             ack_on_push: false,
+            ack_gaps: true,
             push: Push::Buffer,
             sack: SackRole::Both,
             timestamps: true,

@@ -45,6 +45,8 @@ pub(crate) struct Receiver {
     duplicate: Option<SackBlock>,
     fin: Fin,
     delay: AckDelay,
+    /// As [`Config::ack_gaps`].
+    tells_gaps: bool,
     received: u64,
     /// The window of the connection of which this is a subflow, in octets.
     shared: Option<u32>,
@@ -92,6 +94,7 @@ impl Receiver {
             duplicate: None,
             fin: Fin::Unknown,
             delay: AckDelay::new(config.delayed_ack),
+            tells_gaps: config.ack_gaps,
             received: 0,
             shared: None,
         }
@@ -261,10 +264,15 @@ impl Receiver {
         if seq == self.nxt {
             self.in_order(now, payload, full, sack)
         } else {
+            let tells = self.tells_gaps || payload.is_empty();
             if !payload.is_empty() {
                 self.reassembly.insert(seq, payload);
             }
-            self.delay.now();
+            if tells {
+                self.delay.now();
+            } else {
+                self.delay.segment(now, full + sack, self.mss);
+            }
             Arrival::Nothing
         }
     }
@@ -288,14 +296,17 @@ impl Receiver {
         } else {
             self.push(payload);
             arrival = Arrival::Data;
-            if self.reassembly.is_empty() {
-                self.delay.segment(now, full + sack, self.mss);
-            } else {
+            let fills = !self.reassembly.is_empty();
+            if fills {
                 while let Some(next) = self.reassembly.pop(self.nxt) {
                     self.push(next);
                 }
+            }
+            if fills && self.tells_gaps {
                 // RFC 5681 section 4.2: at once when a hole is filled.
                 self.delay.in_order();
+            } else {
+                self.delay.segment(now, full + sack, self.mss);
             }
         }
         if self.duplicate.is_some() {

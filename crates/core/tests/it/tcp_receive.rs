@@ -590,6 +590,25 @@ fn a_pushed_segment_is_acknowledged_at_once_if_wanted() {
     );
 }
 
+/// Neither a gap nor what fills it is worth an acknowledgement of its own: the window's last segment asks for one.
+#[test]
+fn gaps_wait_for_the_acknowledgement_of_the_window_if_wanted() {
+    let delayed_ack = DelayedAck::Every { segments: 20, timeout: Duration::from_secs(5) };
+    check(
+        Scene::established(Config { delayed_ack, ack_on_push: true, ack_gaps: false, ..sack() }),
+        "0 < . 1501:2501 ack 1001 win 8000
+         0.1 < P. 3501:4501 ack 1001 win 8000
+         0.2 < . 501:1501 ack 1001 win 8000
+         0.3 < P. 2501:3501 ack 1001 win 8000",
+        expect![[r#"
+            0.100 > . 1001:1001 ack 501 win 8000 <sack 3501:4501 1501:2501>
+            0.200 ! Readable
+            0.300 > . 1001:1001 ack 4501 win 4000
+            0.300 ! Readable
+        "#]],
+    );
+}
+
 fn dsack() -> Config {
     Config { dsack: true, ..sack() }
 }

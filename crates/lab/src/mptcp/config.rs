@@ -109,6 +109,16 @@ const PARAMETERS: &[Parameter] = &[
         "a span such as 200ms, up to 10s, or auto: 200ms for the RFCs' schemes, 5s for the proposed",
         "how long it waits for them at most",
     ),
+    p(
+        "ack_gaps",
+        "on",
+        "on or off",
+        "a segment out of order is acknowledged at once; off: it waits for the acknowledgement of the window",
+    )
+    .alias(),
+    p("rto_min", "1s", "a span such as 5s", "least time-out; that of A-NewReno follows from the hops").alias(),
+    p("rto_max", "60s", "a span such as 10s", "largest time-out, of the same").alias(),
+    p("window_limit", "none", "none, or 1 and more", "segments that a congestion window has at most").alias(),
     p("range", "120m", "a distance such as 120m", "how far frames are received"),
     p("interference", "1.5", "1 to 5", "how far frames disturb others, as a multiple of the range"),
     p(

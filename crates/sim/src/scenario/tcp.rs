@@ -115,6 +115,10 @@ pub struct TcpProfile {
     /// A segment with PSH is acknowledged at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ack_on_push: Option<bool>,
+    /// A segment that is out of order or fills a hole is acknowledged at once (RFC 5681 section 4.2). Without it such a segment
+    /// waits as others do, and one acknowledgement says by SACK what has arrived of a window.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ack_gaps: Option<bool>,
     /// Which segments have PSH.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub push: Option<Push>,
@@ -288,6 +292,7 @@ impl TcpProfile {
                 None => base.elfn,
             },
             ack_on_push: self.ack_on_push.unwrap_or(base.ack_on_push),
+            ack_gaps: self.ack_gaps.unwrap_or(base.ack_gaps),
             push: self.push.unwrap_or(base.push),
         })
     }
@@ -450,6 +455,7 @@ impl TcpProfile {
             delayed_ack_timeout,
             // No base has them: what other profiles come to stays as it is written, and its hash.
             ack_on_push: config.ack_on_push.then_some(true),
+            ack_gaps: (!config.ack_gaps).then_some(false),
             push: (config.push == Push::Window).then_some(Push::Window),
             sack: Some(config.sack),
             dsack: Some(config.dsack && (uses_sack || sends_sack)),
@@ -503,7 +509,7 @@ mod tests {
             "congestion = \"westwood\"\nelfn = \"2 s\"",
             "congestion = \"bbr\"\npacing = true",
             "delayed_ack = \"off\"",
-            "ack_on_push = true\npush = \"window\"\ndelayed_ack_timeout = \"5 s\"\nrfc_limits = false",
+            "ack_on_push = true\npush = \"window\"\nack_gaps = false\ndelayed_ack_timeout = \"5 s\"\nrfc_limits = false",
         ] {
             let profile = profile(lines);
             let config = profile.config(&Policies::default()).expect(lines);
