@@ -1,8 +1,8 @@
 //! Configurations, within what their documentation allows.
 
 use anabranch_core::tcp::{
-    AdaptiveNewReno, AutoTune, Backoff, ByteCounting, Config, CongestionAlgorithm, DelayedAck, EcnMode,
-    InitialWindow, KeepAlive, Nagle, Push, Recovery, RtoConfig, SackRole,
+    AdaptiveNewReno, AdaptivePhases, AutoTune, Backoff, ByteCounting, Config, CongestionAlgorithm,
+    DelayedAck, EcnMode, InitialWindow, KeepAlive, Nagle, Push, Recovery, RtoConfig, SackRole,
 };
 use anabranch_core::time::Duration;
 use arbitrary::{Result, Unstructured};
@@ -19,6 +19,10 @@ pub(super) fn config(octets: &mut Unstructured<'_>) -> Result<Config> {
     }
     let mss = *octets.choose(&[1, 7, 100, 536, 1440, 1460, 9000, 65495])?;
     let most = if mss < 100 { 2000 } else { 70_000 };
+    let adaptive = |phases| {
+        let bounds = AdaptiveNewReno { w_min: 2, w_max: 12, update_every: 3, phases };
+        CongestionAlgorithm::AdaptiveNewReno(bounds)
+    };
     Ok(Config {
         mss,
         default_mss: *octets.choose(&[536, 1220])?,
@@ -33,6 +37,7 @@ pub(super) fn config(octets: &mut Unstructured<'_>) -> Result<Config> {
         rto: rto(octets)?,
         delayed_ack: delayed_ack(octets)?,
         ack_on_push: octets.arbitrary()?,
+        ack_gaps: octets.arbitrary()?,
         push: *octets.choose(&[Push::Buffer, Push::Window])?,
         sack: *octets.choose(&[SackRole::Off, SackRole::Receiver, SackRole::Sender, SackRole::Both])?,
         timestamps: octets.arbitrary()?,
@@ -62,7 +67,8 @@ pub(super) fn config(octets: &mut Unstructured<'_>) -> Result<Config> {
             CongestionAlgorithm::Westwood,
             CongestionAlgorithm::Bbr,
             CongestionAlgorithm::Coupled,
-            CongestionAlgorithm::AdaptiveNewReno(AdaptiveNewReno { w_min: 2, w_max: 12, update_every: 3 }),
+            adaptive(AdaptivePhases::Grow),
+            adaptive(AdaptivePhases::ExploreHold),
         ])?,
         byte_counting: *octets.choose(&[
             ByteCounting::Off,
