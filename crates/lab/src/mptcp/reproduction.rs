@@ -97,8 +97,9 @@ fn numbers(tables: &Tables, command: String) -> Table {
 }
 
 const NOTES: [&str; 3] = [
-    "C is `scheme=conventional`. P is `scheme=proposed subflows=3`, all paths at once, as the paper has it. Ours is `subflows=1`: one path \
-     at a time, the others stand by.",
+    "C is `scheme=conventional`. P is `scheme=proposed subflows=3 scheduler=section-vii congestion=adaptive-explore-hold`: all paths at \
+     once, by the scheduler of section VII, with windows that explore and hold, as the paper has it. Ours is `scheme=proposed`: one path at a \
+     time, the others stand by.",
     "Where the paper's numbers contradict each other (M24, M25, M26) the one that follows from its others stands in.",
     "Maps and curves over time are of the first run of the seed, as the paper's are of one; distributions are of all runs. Dashes \
      are C, solid lines P, dots ours. The paper prints its figures without numbers.",

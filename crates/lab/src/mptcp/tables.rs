@@ -52,7 +52,8 @@ const fn square(id: &'static str, title: &'static str, nodes: usize) -> Deployme
 pub enum Way {
     /// C-MPTCP.
     Conventional,
-    /// P-MPTCP as the paper has it: a node sends over all its paths (`subflows=3`). By this we judge.
+    /// P-MPTCP as the paper has it: a node sends over all its paths (`subflows=3`), by the scheduler of section VII, and its
+    /// windows explore and hold. By this we judge.
     Printed,
     /// P-MPTCP as we have it: over one, and the others stand by.
     Ours,
@@ -159,7 +160,11 @@ impl Deployment {
             .with("nodes", self.nodes)
             .with("multi_link", self.multi_link);
         match way {
-            Way::Printed => settings.clone().with("subflows", settings.text("paths")),
+            Way::Printed => settings
+                .clone()
+                .with("subflows", settings.text("paths"))
+                .with("scheduler", "section-vii")
+                .with("congestion", "adaptive-explore-hold"),
             Way::Conventional | Way::Ours => settings,
         }
     }
