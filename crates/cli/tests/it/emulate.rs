@@ -237,14 +237,15 @@ fn events_that_come_late_are_told_of_or_end_it() {
         return;
     }
     // The kernel's echoes are answered; that a nanosecond is kept to is out of the question.
-    let set = ["emulation.lag_limit=1 ns", "stop=2 s", "emulation.on_lag=stop"];
+    let set = ["emulation.lag_limit=1 ns", "emulation.on_lag=stop"];
     let echo = |emulation: &Emulation| {
         let _ = inside(&emulation.namespaces[0], &["python3", "-c", ONE_DATAGRAM]).status();
     };
-    let emulation = start("warn", 4, &set[..2]);
+    let mut emulation = start("warn", 4, &set[..1]);
     echo(&emulation);
-    let (status, report, said) = emulation.finish();
-    assert_eq!((status.code(), &report["ended"]), (Some(0), &"stop".into()), "{said}");
+    let said = emulation.hear("warning");
+    // It goes on all the same.
+    let report = emulation.interrupt();
     assert!(said.starts_with("warning: at ") && said.contains("ms late; the limit is"), "{said}");
     assert!(report["lag"]["over_limit"].as_u64() > Some(0), "{report}");
     let emulation = start("late", 4, &set);

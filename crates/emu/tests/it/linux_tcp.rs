@@ -470,7 +470,9 @@ impl Played {
         }
         let least = match cell.condition {
             Condition::Duplication => 30,
-            Condition::Lateness | Condition::Rough => 5,
+            Condition::Rough => 5,
+            // How often lateness misleads a sender depends on how busy the machine is.
+            Condition::Lateness => 1,
             _ => return,
         };
         if cell.dsack.kernel {

@@ -27,12 +27,18 @@ impl Emulation {
             command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts");
         let stderr = BufReader::new(child.stderr.take().expect("it is a pipe"));
         let mut this = Self { child, namespaces, stderr, _broom: broom };
-        let mut said = String::new();
-        while !said.contains("running") {
-            let octets = this.stderr.read_line(&mut said).expect("text");
-            assert!(octets > 0, "it did not begin: {said}");
-        }
+        this.hear("running");
         this
+    }
+
+    /// What it says on standard error until that is said.
+    pub(crate) fn hear(&mut self, what: &str) -> String {
+        let mut said = String::new();
+        while !said.contains(what) {
+            let octets = self.stderr.read_line(&mut said).expect("text");
+            assert!(octets > 0, "it ended without `{what}`: {said}");
+        }
+        said
     }
 
     pub(crate) fn signal(&self, signal: &str) {

@@ -16,16 +16,18 @@ fn a_gateway_that_dies_costs_nothing_but_its_share() {
     on_one_thread(async {
         let gateways = [gateway(V4), gateway(V4), gateway(V4)];
         let node = node(V4, &gateways.each_ref());
-        let file = contents(20_000_000);
-        let mut killed = false;
+        // On a busy machine much of it is on its way before anything is reported.
+        let file = contents(60_000_000);
+        let mut killed_at = None;
         let (outcome, push) = run(Push::new(config(node.address), file.clone()), |push| {
-            if !killed && push.delivered() > 2_000_000 {
+            let carried = push.sessions().nth(1).is_some_and(|session| session.delivered > 0);
+            if killed_at.is_none() && carried {
                 gateways[1].task.abort();
-                killed = true;
+                killed_at = Some(push.delivered());
             }
         })
         .await;
-        assert!(killed, "it was too quick to be disturbed");
+        assert!(killed_at.is_some_and(|octets| octets < 30_000_000), "it was too quick: {killed_at:?}");
         assert_eq!(outcome, Outcome::Delivered);
         assert!(node.sink.look().octets == file);
         let states: Vec<_> = push.sessions().map(|session| session.state).collect();
