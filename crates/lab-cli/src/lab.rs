@@ -2,11 +2,13 @@
 
 mod progress;
 mod reproduce;
+mod robustness;
 
 use std::path::PathBuf;
 
 use anabranch_deploy::error::Error;
 use anabranch_deploy::output::{self, figure};
+use anabranch_deploy::service::{self, Signals};
 use anabranch_lab::experiment::{Experiment, Outcome, ParameterError, RunError};
 use anabranch_sweep::spec::Runs;
 use anabranch_sweep::{Options, Point, Shard, Spec, Store, Sweep, Table, Watch, execute_here};
@@ -30,6 +32,8 @@ pub(crate) enum Command {
     Run(RunArguments),
     /// Every published table and figure of the papers beside ours, with a verdict for each claim: one HTML page, SVG and CSV
     Reproduce(reproduce::Arguments),
+    /// In how many settings of what a paper leaves open each of its claims holds, and on which of them that depends
+    Robustness(robustness::Arguments),
 }
 
 /// Options of `lab run`.
@@ -63,6 +67,7 @@ pub(crate) fn main(command: &Command) -> Result<(), Error> {
         Command::List { name, json } => list(name.as_deref(), *json),
         Command::Run(arguments) => run(arguments),
         Command::Reproduce(arguments) => reproduce::main(arguments),
+        Command::Robustness(arguments) => robustness::main(arguments),
     }
 }
 
@@ -81,6 +86,21 @@ pub(crate) fn not_run(error: RunError) -> Error {
         RunError::Impossible { message, hint } => Error::input(message).with_hint(hint),
         other => Error::job(other.to_string()),
     }
+}
+
+/// Does it beside, while signals are waited for. What is under way when one comes ends with the process.
+fn until_interrupted<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Error> {
+    let runtime = service::runtime()?;
+    let made = runtime.block_on(async {
+        let mut signals = Signals::catch()?;
+        let work = tokio::task::spawn_blocking(work);
+        tokio::select! {
+            made = work => Ok(made.unwrap_or_else(|failed| std::panic::resume_unwind(failed.into_panic()))),
+            _ = signals.first() => Err(Error::Interrupted),
+        }
+    });
+    runtime.shutdown_background();
+    made
 }
 
 /// An error of a sweep of an experiment that the command line describes.

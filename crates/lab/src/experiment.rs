@@ -62,7 +62,7 @@ pub fn run_all(
     work: &Work<'_>,
 ) -> Result<Vec<Outcome>, RunError> {
     let mut spec = Spec::new(experiment.name(), Subject::Experiment(experiment));
-    spec.listed = points.iter().map(Settings::parameters).collect();
+    spec.listed = points.iter().map(|point| work.settings(experiment, point).parameters()).collect();
     spec.runs = Runs::Fixed(work.runs as u64);
     spec.seeds = vec![work.seed];
     let sweep = Sweep::new(spec)?;

@@ -9,7 +9,7 @@
 //! sink-driven rate control over IEEE 802.11; [`sockbuf`] that of the paper on send buffers of a striped connection;
 //! [`plan`] asks the closed forms; [`targets`] are the published
 //! numbers, [`errata`] what is wrong with them; [`stats`] and [`plot`] turn runs into statements and pictures, [`verdict`] judges; [`reproduction`] is a paper as
-//! [`report`] writes it; [`work`] says how much is run, and who watches.
+//! [`report`] writes it; [`robustness`] measures it in many settings of what it leaves [`open`]; [`work`] says how much is run, and who watches.
 
 #![forbid(unsafe_code)]
 
@@ -19,11 +19,13 @@ pub mod dtc;
 pub mod errata;
 pub mod experiment;
 pub mod mptcp;
+pub mod open;
 pub mod plan;
 pub mod plot;
 pub mod rdca;
 pub mod report;
 pub mod reproduction;
+pub mod robustness;
 pub mod set;
 pub mod sockbuf;
 pub mod targets;

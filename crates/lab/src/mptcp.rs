@@ -8,6 +8,7 @@ mod activity;
 pub mod claims;
 mod config;
 pub mod figures;
+mod open;
 pub mod reproduction;
 mod round_trip;
 pub mod tables;

@@ -1,10 +1,10 @@
-//! Line charts and maps as SVG, and the numbers behind them as CSV: small, for print and screen, the same bytes for
+//! Line charts, maps and bars of shares as SVG, and the numbers behind them as CSV: small, for print and screen, the same bytes for
 //! the same data. No interaction, no other kind of picture.
 //!
 //! Series can be told apart without colour (markers and dashes differ) and with a colour-blind eye (the
 //! palette is that of Okabe and Ito). Error bars are 95 % confidence intervals.
 //!
-//! Code map: this file is what a chart is, [`map`] what a map is; `axis` places numbers and ticks, `draw` writes the
+//! Code map: this file is what a chart is, [`map`] what a map is, [`shares`] bars; `axis` places numbers and ticks, `draw` writes the
 //! chart's picture, `canvas` is what both draw with, [`csv`] the table.
 
 mod axis;
@@ -12,6 +12,7 @@ mod canvas;
 pub mod csv;
 mod draw;
 pub mod map;
+pub mod shares;
 
 use thiserror::Error;
 

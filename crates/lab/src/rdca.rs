@@ -7,6 +7,7 @@
 pub mod claims;
 mod config;
 pub mod figures;
+mod open;
 pub mod reproduction;
 pub mod sweeps;
 pub mod tables;

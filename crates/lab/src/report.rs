@@ -22,7 +22,9 @@ pub fn page(reproductions: &[Reproduction]) -> String {
         colours()
     );
     text += &header(reproductions);
+    text += &contents(reproductions);
     text += "<main>\n";
+    text += &maps(reproductions);
     text += &rules(reproductions);
     for reproduction in reproductions {
         text += &paper::section(reproduction);
@@ -41,6 +43,44 @@ fn colours() -> String {
     each.collect()
 }
 
+/// The way to every part, beside the page where there is room.
+fn contents(reproductions: &[Reproduction]) -> String {
+    let mut text = "<nav class=\"contents\" aria-label=\"Contents\">\n<ul>\n".to_owned();
+    if reproductions.iter().any(|reproduction| reproduction.map.is_some()) {
+        text += "<li><a href=\"#robustness\">Robustness</a></li>\n";
+    }
+    text += "<li><a href=\"#rules\">How to read it</a></li>\n";
+    for Reproduction { paper, .. } in reproductions {
+        let part =
+            |(part, title): (&str, &str)| format!("<li><a href=\"#{}-{part}\">{title}</a></li>", paper.id);
+        let parts = paper::PARTS.map(part).concat();
+        text += &format!("<li><a href=\"#{0}\">{0}</a>\n<ul>{parts}</ul></li>\n", paper.id);
+    }
+    text + "</ul>\n</nav>\n"
+}
+
+/// In how many settings the claims hold, a picture for each paper of which it was measured.
+fn maps(reproductions: &[Reproduction]) -> String {
+    let one = |Reproduction { paper, map, .. }: &Reproduction| {
+        let map = map.as_ref()?;
+        Some(format!(
+            "<details>\n<summary>{}</summary>\n{}</details>\n",
+            escaped(paper.title),
+            paper::picture(paper.id, map)
+        ))
+    };
+    let all: Vec<String> = reproductions.iter().filter_map(one).collect();
+    if all.is_empty() {
+        return String::new();
+    }
+    format!(
+        "<section id=\"robustness\">\n<h2>In how many settings the claims hold</h2>\n<p>What a paper leaves open was drawn many times. Each \
+         bar is a claim: the share of the settings in which it is reproduced, with its 95 % interval, in which it holds in trend, and in \
+         which it does not; behind it the parameters that its number depends on most, with the share of the variance.</p>\n{}</section>\n",
+        all.concat()
+    )
+}
+
 fn header(reproductions: &[Reproduction]) -> String {
     let mut text = "<header>\n<h1>Anabranch: the papers, reproduced</h1>\n".to_owned();
     if let Some(first) = reproductions.first() {
@@ -56,7 +96,11 @@ fn header(reproductions: &[Reproduction]) -> String {
             first.options.seed
         );
     }
-    text += "<nav aria-label=\"Papers\">\n<div class=\"scroll\">\n<table class=\"tally\">\n<thead><tr><th scope=\"col\">paper</th>\
+    text += "<ul class=\"sentences\">\n";
+    for reproduction in reproductions {
+        text += &format!("<li>{}</li>\n", sentence(reproduction));
+    }
+    text += "</ul>\n<div class=\"scroll\">\n<table class=\"tally\">\n<thead><tr><th scope=\"col\">paper</th>\
              <th scope=\"col\" class=\"number\">claims</th>";
     for holds in Holds::ALL {
         text += &format!("<th scope=\"col\" class=\"number\">{}</th>", badge(holds));
@@ -74,7 +118,25 @@ fn header(reproductions: &[Reproduction]) -> String {
     }
     let all: Vec<Verdict> = reproductions.iter().flat_map(|r| r.verdicts.clone()).collect();
     text += &format!("</tbody>\n<tfoot><tr><th scope=\"row\">all</th>{}</tr></tfoot>\n", counts(&all));
-    text + "</table>\n</div>\n</nav>\n</header>\n"
+    text + "</table>\n</div>\n</header>\n"
+}
+
+/// What came out of a paper: of its baselines, of its own protocol, and of what it says in words.
+fn sentence(reproduction: &Reproduction) -> String {
+    let Reproduction { paper, verdicts, .. } = reproduction;
+    let of = |is_of: &dyn Fn(&Verdict) -> bool, what: &str| {
+        let all: Vec<&Verdict> = verdicts.iter().filter(|verdict| is_of(verdict)).collect();
+        let yes = all.iter().filter(|verdict| verdict.holds == Holds::Yes).count();
+        (!all.is_empty()).then(|| format!("{yes} of {} {what}", all.len()))
+    };
+    let is_baseline = |verdict: &Verdict| (paper.is_baseline)(&verdict.id);
+    let parts = [
+        of(&|v| v.printed.is_some() && is_baseline(v), "numbers of what it compares with"),
+        of(&|v| v.printed.is_some() && !is_baseline(v), "other numbers"),
+        of(&|v| v.printed.is_none(), "claims in words"),
+    ];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    format!("<a href=\"#{0}\">{0}</a>: reproduced are {1}.", paper.id, parts.join(", "))
 }
 
 fn counts(verdicts: &[Verdict]) -> String {

@@ -3,10 +3,11 @@
 
 use crate::errata::{self, Erratum};
 use crate::experiment::{Experiment, ParameterError, Settings, settings};
+use crate::open::Open;
 use crate::plot::{ChartError, csv};
 use crate::targets::{self, Kind, Target};
 use crate::verdict::Verdict;
-use crate::work::Work;
+use crate::work::{Values, Work};
 
 /// A paper.
 #[derive(Clone, Copy, Debug)]
@@ -28,6 +29,10 @@ pub struct Paper {
     /// Roughly how long a run takes, in microseconds of a processor of 2024, on average with those that need not be made because all of
     /// a point are the same: for progress over several papers.
     pub cost: u64,
+    /// What it does not print, and what it may have been.
+    pub open: &'static [Open],
+    /// Which numbers, by their names in the list of targets, are of what it compares its own protocol with.
+    pub is_baseline: fn(&str) -> bool,
     /// Its experiment.
     pub experiment: &'static dyn Experiment,
     /// What it prints: see [`Paper::targets`].
@@ -74,7 +79,22 @@ impl Paper {
         options: Options,
         watch: &(dyn Fn() + Sync),
     ) -> Result<Reproduction, ReproduceError> {
-        (self.reproduce)(options, &Work::new(options.runs_of(self), options.seed).watched(watch))
+        self.reproduce_with(options, &[], watch)
+    }
+
+    /// The same with other values of parameters that would have their defaults.
+    ///
+    /// # Errors
+    ///
+    /// As [`Paper::reproduce`].
+    pub fn reproduce_with(
+        &self,
+        options: Options,
+        values: &Values,
+        watch: &(dyn Fn() + Sync),
+    ) -> Result<Reproduction, ReproduceError> {
+        let work = Work::new(options.runs_of(self), options.seed);
+        (self.reproduce)(options, &work.watched(watch).with_values(values))
     }
 }
 
@@ -107,13 +127,13 @@ impl Options {
 
     /// The command that makes all of a paper again.
     pub fn command(&self, paper: &Paper) -> String {
-        let quick = if self.extent == Extent::Quick { " --quick" } else { "" };
-        format!(
-            "anabranch lab reproduce {}{quick} --runs {} --seed {}",
-            paper.id,
-            self.runs_of(paper),
-            self.seed
-        )
+        format!("anabranch lab reproduce {} {}", paper.id, self.flags(paper))
+    }
+
+    /// These options on a command line, with the number of runs.
+    pub fn flags(&self, paper: &Paper) -> String {
+        let quick = if self.extent == Extent::Quick { "--quick " } else { "" };
+        format!("{quick}--runs {} --seed {}", self.runs_of(paper), self.seed)
     }
 
     /// The command that runs points of a paper's experiment: `assignments` as `lab run` takes them.
@@ -142,12 +162,14 @@ pub struct Reproduction {
     pub parameters: Vec<ParameterRow>,
     /// What is wrong or open in print.
     pub errata: Vec<Erratum>,
+    /// In how many settings of what is open each claim holds, where that was measured: see [`crate::robustness`].
+    pub map: Option<Figure>,
 }
 
 impl Reproduction {
     /// All as files: names and texts. The report itself is not among them.
     pub fn files(&self) -> Vec<(String, String)> {
-        let figures = self.figures.iter().flat_map(|figure| {
+        let figures = self.figures.iter().chain(&self.map).flat_map(|figure| {
             let Figure { name, svg, csv, .. } = figure;
             [(format!("{name}.svg"), svg.clone()), (format!("{name}.csv"), csv.clone())]
         });

@@ -10,6 +10,7 @@ pub mod claims;
 mod config;
 pub mod figures;
 mod model;
+mod open;
 mod radio;
 pub mod reproduction;
 

@@ -9,6 +9,7 @@ pub mod claims;
 mod config;
 pub mod figures;
 mod meter;
+mod open;
 pub mod reproduction;
 pub mod response;
 pub mod settings;

@@ -5,7 +5,7 @@
 //! is in them they are tests of paired runs, and Holm's correction keeps the probability of even one false success among all tests of
 //! the paper at 5 %. What the runs leave open is not judged.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::stats::{self, Summary};
 use crate::targets::{self, Target};
@@ -18,7 +18,7 @@ const LEVEL: f64 = 0.05;
 pub const MATTERS: f64 = 0.05;
 
 /// What became of a claim.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Holds {
     /// The number is the printed one, everything that the claim says is so.
     #[serde(rename = "reproduced")]
@@ -199,6 +199,21 @@ impl Part {
         match self.test {
             Test::Effect { found, .. } => found?.p_above(0.0),
             Test::Within { .. } | Test::Fact(_) => None,
+        }
+    }
+
+    /// By the mean alone, as if the runs left no doubt.
+    fn by_mean(&self) -> Outcome {
+        let is_so = match self.test {
+            Test::Fact(is_so) => Some(is_so),
+            Test::Within { found, limit } => found.map(|found| found.mean.abs() <= limit),
+            // Equal runs differ by what rounding makes of them.
+            Test::Effect { found, .. } => found.map(|found| found.mean > 1e-12 * found.max.abs().max(1.0)),
+        };
+        match is_so {
+            Some(true) => Outcome::Holds,
+            Some(false) => Outcome::Fails,
+            None => Outcome::Open,
         }
     }
 
@@ -509,16 +524,8 @@ impl Verdict {
             (Evidence::AtMost(found), Some(by)) => (bound(found.mean - by, found), None),
             (Evidence::AtLeast(found), Some(by)) => (bound(by - found.mean, found), None),
             (Evidence::Parts(_), _) => {
-                let count = |of| outcomes.iter().filter(|outcome| **outcome == of).count();
-                let (so, open, all) = (count(Outcome::Holds), count(Outcome::Open), outcomes.len());
-                let holds = match 2 * so {
-                    twice if twice == 2 * all => Holds::Yes,
-                    twice if twice >= all => Holds::Trend,
-                    // What is open may still make it half.
-                    twice if twice + 2 * open >= all => Holds::Open,
-                    _ => Holds::No,
-                };
-                (holds, Some([so, all]))
+                let so = outcomes.iter().filter(|outcome| **outcome == Outcome::Holds).count();
+                (all_of(outcomes), Some([so, outcomes.len()]))
             }
             (_, None) | (Evidence::Nothing, _) => (Holds::Open, None),
         };
@@ -564,6 +571,35 @@ impl Verdict {
         } else if self.holds == Holds::Trend {
             self.judged.why = Some("the gain is less than printed");
         }
+    }
+
+    /// What became of it by the means alone, as if the runs left no doubt: for many settings with few runs of each, whose share
+    /// has an interval of its own. A gain that is more than printed is in trend only.
+    pub fn by_means(&self) -> Holds {
+        let outcomes: Vec<Outcome> = self.judged.tested().iter().map(Part::by_mean).collect();
+        let exact = |found: &Figure| Figure { ci95: None, runs: 0, ..*found };
+        match (&self.judged.evidence, self.by()) {
+            (Evidence::Number { found, tolerance, .. }, Some(by)) => {
+                in_trend(near(by, &exact(found), tolerance.of(by)), outcomes.first())
+            }
+            (Evidence::AtMost(found), Some(by)) => bound(found.mean - by, &exact(found)),
+            (Evidence::AtLeast(found), Some(by)) => bound(by - found.mean, &exact(found)),
+            (Evidence::Parts(_), _) => all_of(&outcomes),
+            (_, None) | (Evidence::Nothing, _) => Holds::Open,
+        }
+    }
+
+    /// The number that a claim is about: the one that was found, or the share of its parts that are so by the means.
+    pub fn measure(&self) -> Option<f64> {
+        let of_parts = |parts: &[Part]| {
+            let so = parts.iter().filter(|part| part.by_mean() == Outcome::Holds).count();
+            so as f64 / parts.len() as f64
+        };
+        match &self.judged.evidence {
+            Evidence::Parts(parts) => Some(of_parts(parts)),
+            _ => self.judged.found().map(|found| found.mean),
+        }
+        .filter(|value| value.is_finite())
     }
 
     /// The number that it is judged by.
@@ -628,6 +664,19 @@ impl Verdict {
             measured: &self.judged.measured,
             why: self.judged.why,
         }
+    }
+}
+
+/// A claim of which all parts shall be so.
+fn all_of(outcomes: &[Outcome]) -> Holds {
+    let count = |of| outcomes.iter().filter(|outcome| **outcome == of).count();
+    let (so, open, all) = (count(Outcome::Holds), count(Outcome::Open), outcomes.len());
+    match 2 * so {
+        twice if twice == 2 * all => Holds::Yes,
+        twice if twice >= all => Holds::Trend,
+        // What is open may still make it half.
+        twice if twice + 2 * open >= all => Holds::Open,
+        _ => Holds::No,
     }
 }
 

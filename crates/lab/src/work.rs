@@ -2,6 +2,11 @@
 
 use std::fmt;
 
+use crate::experiment::{Experiment, Settings};
+
+/// A value for each of some parameters of an experiment.
+pub type Values = [(&'static str, String)];
+
 /// Runs of each random point, the root of their random streams, and who watches.
 #[derive(Clone, Copy)]
 pub struct Work<'a> {
@@ -10,12 +15,13 @@ pub struct Work<'a> {
     /// The root of all random streams.
     pub seed: u64,
     watch: Option<&'a (dyn Fn() + Sync)>,
+    over: &'a Values,
 }
 
 impl<'a> Work<'a> {
     /// So many runs that nobody watches.
     pub fn new(runs: usize, seed: u64) -> Self {
-        Self { runs: runs.max(1), seed, watch: None }
+        Self { runs: runs.max(1), seed, watch: None, over: &[] }
     }
 
     /// The same; `watch` is called after every run, by any thread.
@@ -30,6 +36,22 @@ impl<'a> Work<'a> {
         Self { runs: runs.max(1), ..self }
     }
 
+    /// The same with other values where a parameter would have its default: see [`Work::settings`].
+    #[must_use]
+    pub fn with_values(self, over: &'a Values) -> Self {
+        Self { over, ..self }
+    }
+
+    /// Settings as they are run. What says otherwise than the default stays.
+    pub fn settings(&self, experiment: &dyn Experiment, settings: &Settings) -> Settings {
+        let is_default = |key: &str| {
+            let parameters = experiment.parameters();
+            parameters.iter().any(|p| p.name == key && p.default == settings.text(key))
+        };
+        let over = self.over.iter().filter(|(key, _)| is_default(key));
+        over.fold(settings.clone(), |settings, (key, value)| settings.with(key, value))
+    }
+
     /// A run is over.
     pub fn ran(&self) {
         if let Some(watch) = self.watch {
@@ -40,7 +62,25 @@ impl<'a> Work<'a> {
 
 impl fmt::Debug for Work<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { runs, seed, .. } = self;
-        f.debug_struct("Work").field("runs", runs).field("seed", seed).finish_non_exhaustive()
+        let Self { runs, seed, over, .. } = self;
+        let mut all = f.debug_struct("Work");
+        all.field("runs", runs).field("seed", seed).field("over", over).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dtc::Dtc;
+
+    #[test]
+    fn values_take_the_place_of_defaults_and_of_nothing_else() {
+        let values = [("loss", "0.2".to_owned()), ("window", "7".to_owned()), ("hops", "9".to_owned())];
+        let settings = Settings::defaults(&Dtc).with("hops", 11).with("window", 4);
+        let work = Work::new(3, 1).with_values(&values).with_runs(2);
+        let run = work.settings(&Dtc, &settings);
+        assert_eq!(["loss", "window", "hops"].map(|key| run.text(key)), ["0.2", "4", "11"]);
+        assert_eq!(run, settings.clone().with("loss", "0.2"));
+        assert_eq!(Work::new(3, 1).settings(&Dtc, &settings), settings);
     }
 }

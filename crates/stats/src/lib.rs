@@ -9,7 +9,10 @@ mod record;
 
 pub use record::{Figure, MetricRecord};
 
-use statrs::distribution::{ContinuousCDF, StudentsT};
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use statrs::distribution::{ContinuousCDF, FisherSnedecor, StudentsT};
 use thiserror::Error;
 
 /// The standard normal law's quantile at 97.5 %.
@@ -190,6 +193,43 @@ pub fn deviation(values: &[f64]) -> Option<Summary> {
     if values.len() < 2 { None } else { jackknife(values.len(), of).ok() }
 }
 
+/// What puts values into groups, as a reason for how they vary.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Explained {
+    /// The share of the variance that comes of it: epsilon squared (Kelley 1935), the part between the groups less what chance puts
+    /// there; 0 where that is below 0. With groups by one of several independent parameters it estimates that one's first-order index
+    /// (Sobol 1993).
+    pub share: f64,
+    /// How probable it is that so much or more lies between groups that mean nothing: Fisher's F.
+    pub p: f64,
+}
+
+/// The analysis of variance with one factor; `None` where the values do not vary, or no group has two.
+pub fn explained(groups: &[usize], values: &[f64]) -> Option<Explained> {
+    let mut sums: BTreeMap<usize, (f64, f64)> = BTreeMap::new();
+    for (group, value) in groups.iter().zip(values) {
+        let (count, sum) = sums.entry(*group).or_default();
+        *count += 1.0;
+        *sum += value;
+    }
+    let (n, k) = (values.len() as f64, sums.len() as f64);
+    let mean = values.iter().sum::<f64>() / n;
+    let total: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    let between: f64 = sums.values().map(|(count, sum)| count * (sum / count - mean).powi(2)).sum();
+    let within = (total - between).max(0.0) / (n - k);
+    // Equal values leave nothing to explain but their rounding.
+    if n <= k || total.is_nan() || total <= n * (1e-12 * mean.abs()).powi(2) {
+        return None;
+    }
+    if k < 2.0 {
+        return Some(Explained { share: 0.0, p: 1.0 });
+    }
+    let share = ((between - (k - 1.0) * within) / total).clamp(0.0, 1.0);
+    let law = FisherSnedecor::new(k - 1.0, n - k).ok()?;
+    let p = if within == 0.0 { 0.0 } else { law.sf(between / (k - 1.0) / within) };
+    Some(Explained { share, p })
+}
+
 /// Holm's correction (Holm 1979, "A simple sequentially rejective multiple test procedure"): for each probability of several tests
 /// what it counts for, so that with those at most `level` the probability of even one that is wrong is at most `level`.
 pub fn holm(probabilities: &[f64]) -> Vec<f64> {
@@ -220,7 +260,7 @@ pub fn jain(shares: &[f64]) -> Option<f64> {
 }
 
 /// A share of successes with Wilson's 95 % score interval (Wilson 1927).
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Share {
     /// Successes per trial.
     pub share: f64,
@@ -271,6 +311,53 @@ mod tests {
         assert_eq!(jain(&[3.0; 4]), Some(1.0));
         assert_eq!(jain(&[0.0, 5.0, 0.0, 0.0]), Some(0.25));
         assert_eq!((jain(&[0.0, 0.0]), jain(&[])), (None, None));
+    }
+
+    /// The function of Ishigami and Homma (1990) with a = 7 and b = 0.1, whose first-order indices are known: 0.3139, 0.4424 and 0.
+    #[test]
+    fn shares_of_the_variance_are_the_published_ones() {
+        let mut state = 1_u64;
+        let mut uniform = |_| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 11) as f64 / (1_u64 << 53) as f64
+        };
+        let points: Vec<[f64; 3]> = (0..20_000).map(|_| [0; 3].map(&mut uniform)).collect();
+        let value = |point: &[f64; 3]| {
+            let [x, y, z] = point.map(|u| std::f64::consts::PI * (2.0 * u - 1.0));
+            x.sin() + 7.0 * y.sin().powi(2) + 0.1 * z.powi(4) * x.sin()
+        };
+        let values: Vec<f64> = points.iter().map(value).collect();
+        let share = |of: usize| {
+            let groups: Vec<usize> = points.iter().map(|point| (point[of] * 50.0) as usize).collect();
+            explained(&groups, &values).expect("it varies").share
+        };
+        near(share(0), 0.3139, 0.015);
+        near(share(1), 0.4424, 0.015);
+        near(share(2), 0.0, 0.005);
+    }
+
+    #[test]
+    fn no_share_of_a_variance_that_is_none() {
+        assert_eq!(explained(&[0, 0, 1, 1], &[0.1 + 0.2, 0.3, 0.3, 0.3]), None);
+        assert_eq!(explained(&[0, 1, 2], &[1.0, 2.0, 3.0]), None, "each alone in its group");
+        assert_eq!(explained(&[], &[]), None);
+        let of = |values| explained(&[0, 0, 1, 1], values).map(|e| (e.share, e.p));
+        assert_eq!(of(&[1.0, 1.0, 2.0, 2.0]), Some((1.0, 0.0)));
+        assert_eq!(of(&[1.0, 2.0, 1.0, 2.0]).map(|(share, p)| (share, p > 0.999)), Some((0.0, true)));
+        assert_eq!(explained(&[3, 3, 3], &[1.0, 2.0, 3.0]).map(|e| (e.share, e.p)), Some((0.0, 1.0)));
+    }
+
+    /// Three groups of six of which the sums are known: 84 between, 68 within, F = 9.3 with 2 and 15 degrees of freedom, p = 0.0024
+    /// (Wikipedia, "One-way analysis of variance").
+    #[test]
+    fn the_probability_is_that_of_fishers_tables() {
+        let values =
+            [6.0, 8.0, 4.0, 5.0, 3.0, 4.0, 8.0, 12.0, 9.0, 11.0, 6.0, 8.0, 13.0, 9.0, 11.0, 8.0, 7.0, 12.0];
+        let groups: Vec<usize> = (0..18).map(|i| i / 6).collect();
+        let found = explained(&groups, &values).expect("it varies");
+        near(found.p, 0.0024, 0.0001);
+        // (84 - 2 * 4.533) / 152
+        near(found.share, 0.493, 0.001);
     }
 
     /// Student's data of 1908: hours of sleep gained by ten patients with either of two drugs.

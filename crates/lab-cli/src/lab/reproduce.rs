@@ -7,16 +7,15 @@ use std::sync::Arc;
 
 use anabranch_deploy::error::Error;
 use anabranch_deploy::output;
-use anabranch_deploy::service::{self, Signals};
 use anabranch_lab::PAPERS;
 use anabranch_lab::report;
-use anabranch_lab::reproduction::{Extent, Options, Paper, ReproduceError, Reproduction};
+use anabranch_lab::reproduction::{Extent, Figure, Options, Paper, ReproduceError, Reproduction};
 use anabranch_lab::verdict::{Holds, tally};
 use serde::Serialize;
 use tempfile::TempDir;
 
-use super::not_run;
 use super::progress::Progress;
+use super::{not_run, robustness, until_interrupted};
 
 /// Options of `lab reproduce`.
 #[derive(Debug, clap::Args)]
@@ -36,6 +35,9 @@ pub(crate) struct Arguments {
     /// Root of all random streams
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// A folder of `lab robustness`: the report begins with what it has of each paper
+    #[arg(long, value_name = "DIR")]
+    robustness: Option<PathBuf>,
     /// The verdicts, one JSON object a line
     #[arg(long)]
     json: bool,
@@ -52,6 +54,10 @@ pub(crate) fn main(arguments: &Arguments) -> Result<(), Error> {
         runs: arguments.runs.map(|n| n as usize),
         seed: arguments.seed,
     };
+    let maps = match &arguments.robustness {
+        Some(folder) => maps(folder, &papers)?,
+        None => Vec::new(),
+    };
     // Whether there is a place for it is known before the first run.
     let place = Place::make(&arguments.out)?;
     let total = papers.iter().map(|paper| paper.cost * paper.planned(&options) as u64).sum();
@@ -59,7 +65,10 @@ pub(crate) fn main(arguments: &Arguments) -> Result<(), Error> {
     let worker = Arc::clone(&progress);
     let made = until_interrupted(move || reproduce(&papers, options, &worker));
     progress.finish();
-    let reproductions = made??;
+    let mut reproductions = made??;
+    for (reproduction, map) in reproductions.iter_mut().zip(maps) {
+        reproduction.map = map;
+    }
     place.fill(&reproductions)?;
     for reproduction in &reproductions {
         said(reproduction, arguments.json)?;
@@ -68,6 +77,17 @@ pub(crate) fn main(arguments: &Arguments) -> Result<(), Error> {
         return Ok(());
     }
     output::text(&format!("written to {}\n", arguments.out.join(REPORT).display()))
+}
+
+/// What a folder of `lab robustness` has of each paper.
+fn maps(folder: &Path, papers: &[&'static Paper]) -> Result<Vec<Option<Figure>>, Error> {
+    let one = |paper: &&'static Paper| Ok(robustness::read(folder, paper)?.map(|map| map.figure()));
+    let maps: Vec<Option<Figure>> = papers.iter().map(one).collect::<Result<_, Error>>()?;
+    if maps.iter().all(Option::is_none) {
+        return Err(Error::input(format!("{} has nothing of these papers", folder.display()))
+            .with_hint("`anabranch lab robustness PAPER --out DIR` makes it"));
+    }
+    Ok(maps)
 }
 
 /// A reproduction that failed, as the user sees it.
@@ -88,21 +108,6 @@ fn reproduce(
         paper.reproduce(options, &|| progress.advance(paper.cost)).map_err(not_reproduced)
     };
     papers.iter().map(one).collect()
-}
-
-/// Does it beside, while signals are waited for. What is under way when one comes ends with the process.
-fn until_interrupted<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Error> {
-    let runtime = service::runtime()?;
-    let made = runtime.block_on(async {
-        let mut signals = Signals::catch()?;
-        let work = tokio::task::spawn_blocking(work);
-        tokio::select! {
-            made = work => Ok(made.unwrap_or_else(|failed| std::panic::resume_unwind(failed.into_panic()))),
-            _ = signals.first() => Err(Error::Interrupted),
-        }
-    });
-    runtime.shutdown_background();
-    made
 }
 
 /// One verdict as a program reads it, with its paper.

@@ -8,4 +8,5 @@ mod own_protocol;
 mod plan;
 mod plan_mptcp;
 mod plan_sockbuf;
+mod robustness;
 mod sweep;

@@ -89,6 +89,16 @@ const PARAMETERS: &[Parameter] = &[
         "links of their own between the nodes, or one 802.15.4 channel (O-QPSK) for all of them",
     ),
     p("retries", "0", "0 to 15", "medium=radio: how often the MAC repeats a frame that is not acknowledged"),
+    p(
+        "last_ack_loss",
+        "off",
+        SWITCH,
+        "medium=links: whether the last hop to the sender loses acknowledgements as the others do (erratum D7)",
+    ),
+    p("rto_initial", "6s", "a span such as 6s", "the sender's time-out before a measurement (erratum D17)").alias(),
+    p("rto_min", "1s", "a span such as 1s", "the sender's least time-out (erratum D17)").alias(),
+    p("rto_max", "16s", "a span such as 16s", "the sender's longest time-out (erratum D17)").alias(),
+    p("hop_delay", "22ms", "a span such as 22ms", "medium=links: time of a hop (erratum D21)").alias(),
     p("sender_sack", "on", SWITCH, "whether the sender offers SACK; if not, the nodes do in its name").alias(),
 ];
 
@@ -103,6 +113,10 @@ const TAKES: &[(&str, Takes)] = &[
     ("cache_segments", Takes::Count(0, 64)),
     ("cache_probability", Takes::Real(0.0, 1.0)),
     ("retries", Takes::Count(0, 15)),
+    ("rto_initial", Takes::Span),
+    ("rto_min", Takes::Span),
+    ("rto_max", Takes::Span),
+    ("hop_delay", Takes::Span),
 ];
 
 /// The same settings, each value in the one way in which results name it, and a number for "auto".
@@ -191,6 +205,9 @@ fn derived(settings: &Settings) -> Understood<Vec<Assignment>> {
         ("window", format!("tcp.default.least_ssthresh={window}")),
         ("window", format!("tcp.default.receive_buffer={} B", window * usize::from(payload))),
     ];
+    if values::meant("last_ack_loss", settings.text("last_ack_loss"), &[("off", false), ("on", true)])? {
+        all.push(("last_ack_loss", format!("link.hop*.only.hop1.back.loss={:?}", chain.loss)));
+    }
     if is_radio(settings)? {
         let radio = "radio={ phy = \"oqpsk-250k\", range = \"100 m\", queue = \"1000 packets\" }";
         all.extend([

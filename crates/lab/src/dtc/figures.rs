@@ -3,7 +3,7 @@
 use super::config::Mode;
 use super::meter::Sample;
 use super::tables::{self, MODES, Tables};
-use super::{DtcPoint, meter::Counts};
+use super::{Dtc, DtcPoint, meter::Counts};
 use crate::experiment::{RunError, Settings};
 use crate::plot::{Axis, Chart, Look, Point, Scale, Series};
 use crate::work::Work;
@@ -64,7 +64,7 @@ const EARLY: usize = 40;
 pub(super) const RUNS: usize = 3;
 
 fn one_run(settings: &Settings, work: &Work<'_>) -> Result<Counts, RunError> {
-    DtcPoint::new(settings)?.sampling().counts(work.seed, 0).inspect(|_| work.ran())
+    DtcPoint::new(&work.settings(&Dtc, settings))?.sampling().counts(work.seed, 0).inspect(|_| work.ran())
 }
 
 fn load(tables: &Tables) -> Chart {

@@ -18,6 +18,8 @@ pub const PAPER: Paper = Paper {
     runs: 30,
     quick_runs: 5,
     cost: 1_200,
+    open: super::open::OPEN,
+    is_baseline: |id| id.starts_with("dtc.nodtc_"),
     experiment: &Dtc,
     targets: super::TARGETS,
     errata: include_str!("errata.toml"),
@@ -64,6 +66,7 @@ pub fn reproduce(options: Options, work: &Work<'_>) -> Result<Reproduction, Repr
         verdicts: claims::verdicts(&tables, &drawn),
         parameters: reproduction::parameters(&Dtc, &PAPER.targets(), ours),
         errata: PAPER.errata(),
+        map: None,
     })
 }
 

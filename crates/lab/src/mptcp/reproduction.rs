@@ -19,6 +19,8 @@ pub const PAPER: Paper = Paper {
     runs: 30,
     quick_runs: 3,
     cost: 65_000,
+    open: super::open::OPEN,
+    is_baseline: |id| id.ends_with(".C"),
     experiment: &Mptcp,
     targets: super::TARGETS,
     errata: include_str!("errata.toml"),
@@ -80,6 +82,7 @@ pub(crate) fn written(options: Options, tables: &Tables) -> Result<Reproduction,
         verdicts: claims::verdicts(tables),
         parameters: reproduction::parameters(&Mptcp, &PAPER.targets(), ours),
         errata: PAPER.errata(),
+        map: None,
     })
 }
 

@@ -179,7 +179,8 @@ impl Tables {
     pub fn run(work: &Work<'_>) -> Result<Self, RunError> {
         let Work { runs, seed, .. } = *work;
         let settings = DEPLOYMENTS.iter().flat_map(|place| WAYS.iter().map(|(way, _)| place.settings(*way)));
-        let points = settings.map(|settings| MptcpPoint::new(&settings)).collect::<Result<Vec<_>, _>>()?;
+        let point = |settings| MptcpPoint::new(&work.settings(&Mptcp, &settings));
+        let points = settings.map(point).collect::<Result<Vec<_>, _>>()?;
         let one = |i: usize| {
             let point = &points[i / runs];
             let outcome = point.outcome(seed, (i % runs) as u64)?;

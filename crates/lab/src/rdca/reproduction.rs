@@ -19,6 +19,8 @@ pub const PAPER: Paper = Paper {
     runs: 20,
     quick_runs: 2,
     cost: 240_000,
+    open: super::open::OPEN,
+    is_baseline: |id| ["newreno", "westwood", "elfn"].iter().any(|tcp| id.contains(tcp)),
     experiment: &Rdca,
     targets: super::TARGETS,
     errata: include_str!("errata.toml"),
@@ -82,6 +84,7 @@ pub(crate) fn written(options: Options, sweeps: &Sweeps) -> Result<Reproduction,
         verdicts: claims::verdicts(sweeps),
         parameters: reproduction::parameters(&Rdca, &PAPER.targets(), ours),
         errata: PAPER.errata(),
+        map: None,
     })
 }
 

@@ -266,7 +266,8 @@ pub const TRIED: [u64; 14] = [
 
 /// See [`Sweeps::capacity`].
 fn capacity(network: &Settings, senders: usize, tried: &[u64], work: &Work<'_>) -> Result<Summary, RunError> {
-    let point = RdcaPoint::new(&network.clone().with("senders", senders))?;
+    let settings = network.clone().with("senders", senders);
+    let point = RdcaPoint::new(&work.settings(&Rdca, &settings))?;
     let rates: Vec<u64> = tried.iter().map(|all| (all / senders as u64).max(1)).collect();
     let one = |run: usize| Ok(point.capacity(&rates, run as u64, work)?.0 / 1e3);
     let values: Vec<f64> = (0..work.runs).into_par_iter().map(one).collect::<Result<_, RunError>>()?;

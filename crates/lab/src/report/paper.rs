@@ -4,10 +4,20 @@ use super::html::{commands, escaped, prose, table};
 use super::{badge, marked};
 use crate::errata::Erratum;
 use crate::reproduction::{Figure, ParameterRow, Reproduction, Table};
-use crate::verdict::{Figure as Number, Holds, PARTS, Verdict, number, tally};
+use crate::verdict::{self, Figure as Number, Holds, Verdict, number, tally};
+
+/// Its parts, by the second half of their names.
+pub(super) const PARTS: [(&str, &str); 5] = [
+    ("verdicts", "Verdicts"),
+    ("figures", "Figures"),
+    ("tables", "Tables"),
+    ("parameters", "Parameters"),
+    ("errata", "Errata"),
+];
 
 pub(super) fn section(reproduction: &Reproduction) -> String {
-    let Reproduction { paper, options, notes, tables, figures, verdicts, parameters, errata } = reproduction;
+    let Reproduction { paper, options, notes, tables, figures, verdicts, parameters, errata, .. } =
+        reproduction;
     let id = paper.id;
     let mut text = format!(
         "<section id=\"{id}\" class=\"paper\">\n<h2>{}</h2>\n<p class=\"citation\">{}</p>\n<p>{}</p>\n",
@@ -22,15 +32,6 @@ pub(super) fn section(reproduction: &Reproduction) -> String {
         escaped(paper.page)
     );
     text += &commands(&[options.command(paper)]);
-    let parts = [
-        ("verdicts", "Verdicts"),
-        ("figures", "Figures"),
-        ("tables", "Tables"),
-        ("parameters", "Parameters"),
-        ("errata", "Errata"),
-    ];
-    let links = parts.map(|(part, title)| format!("<li><a href=\"#{id}-{part}\">{title}</a></li>"));
-    text += &format!("<ul class=\"parts\">{}</ul>\n", links.concat());
     for note in notes {
         text += &format!("<p>{}</p>\n", prose(note));
     }
@@ -145,7 +146,7 @@ fn remarks(verdict: &Verdict) -> String {
     let mut all = Vec::new();
     if !judged.measured.is_empty() {
         // The parts of a claim in words, a line each.
-        all.push(judged.measured.split(PARTS).map(prose).collect::<Vec<_>>().join("<br>"));
+        all.push(judged.measured.split(verdict::PARTS).map(prose).collect::<Vec<_>>().join("<br>"));
     }
     match (judged.instead, judged.erratum) {
         (Some(instead), Some(erratum)) => {
@@ -171,7 +172,7 @@ fn link(erratum: &str) -> String {
     format!("<a href=\"#erratum-{0}\">{0}</a>", escaped(erratum))
 }
 
-fn picture(paper: &str, figure: &Figure) -> String {
+pub(super) fn picture(paper: &str, figure: &Figure) -> String {
     format!(
         "<figure id=\"{paper}-{name}\">\n<div class=\"scroll picture\" tabindex=\"0\">{}</div>\n<figcaption>{}. \
          <span class=\"small\"><code>{paper}/{name}.svg</code>, <code>{paper}/{name}.csv</code></span></figcaption>\n{}</figure>\n",

@@ -46,8 +46,16 @@ fn reproduction() -> Reproduction {
         }],
     };
     let options = Options { extent: Extent::Quick, runs: Some(3), seed: 9 };
+    let map = Figure {
+        name: "robustness".to_owned(),
+        caption: "How far the <claims> hold".to_owned(),
+        svg: crate::plot::shares::svg("dtc <200>", &["reproduced"], &[]),
+        csv: "id\n".to_owned(),
+        command: "anabranch lab robustness dtc --settings 200".to_owned(),
+    };
     Reproduction {
         paper: &crate::dtc::reproduction::PAPER,
+        map: Some(map),
         options,
         notes: vec!["Beware of `<script>`.".to_owned()],
         tables: vec![Table {
@@ -99,9 +107,19 @@ fn the_page_has_everything_of_a_paper_and_loads_nothing() {
         "prefers-color-scheme: dark",
         "@media print",
         "Loss (%)",
+        "reproduced are 0 of 1 numbers of what it compares with, 0 of 1 claims in words.",
+        "href=\"#robustness\"",
+        "href=\"#dtc-figures\"",
+        "How far the &lt;claims&gt; hold",
+        "anabranch lab robustness dtc --settings 200",
     ] {
         assert!(page.contains(wanted), "{wanted}");
     }
+    let without = super::page(&[Reproduction { map: None, ..reproduction() }]);
+    assert!(
+        !without.contains("#robustness") && !without.contains("settings"),
+        "nothing is said of what was not measured"
+    );
     // The namespace of the pictures is a name, not an address.
     let page = page.replace("http://www.w3.org/2000/svg", "");
     for foreign in ["http:", "https:", "<script", "<link", "@import", "url(", " src=", "NaN"] {
@@ -123,7 +141,7 @@ fn elements_are_closed_and_names_come_once() {
     let page = page(&[reproduction()]);
     for element in [
         "section", "table", "figure", "div", "dl", "tr", "td", "th", "p", "h3", "span", "code", "svg", "ul",
-        "li", "details", "summary",
+        "li", "details", "summary", "nav", "header",
     ] {
         let opened =
             page.matches(&format!("<{element}>")).count() + page.matches(&format!("<{element} ")).count();
@@ -141,5 +159,7 @@ fn elements_are_closed_and_names_come_once() {
 #[test]
 fn files_are_named_after_what_is_in_them() {
     let names: Vec<String> = reproduction().files().into_iter().map(|(name, _)| name).collect();
-    assert_eq!(names, ["figure-1.svg", "figure-1.csv", "table-1.csv", "verdicts.csv"]);
+    let expected =
+        ["figure-1.svg", "figure-1.csv", "robustness.svg", "robustness.csv", "table-1.csv", "verdicts.csv"];
+    assert_eq!(names, expected);
 }

@@ -20,6 +20,8 @@ pub const PAPER: Paper = Paper {
     runs: 10,
     quick_runs: 2,
     cost: 1_000,
+    open: super::open::OPEN,
+    is_baseline: |_| false,
     experiment: &Set,
     targets: super::TARGETS,
     errata: include_str!("errata.toml"),
@@ -70,6 +72,7 @@ pub fn reproduce(options: Options, work: &Work<'_>) -> Result<Reproduction, Repr
         verdicts: claims::verdicts(&drawn, work)?,
         parameters: reproduction::parameters(&Set, &PAPER.targets(), ours),
         errata: PAPER.errata(),
+        map: None,
     })
 }
 

@@ -20,6 +20,8 @@ pub const PAPER: Paper = Paper {
     runs: 10,
     quick_runs: 2,
     cost: 800_000,
+    open: super::open::OPEN,
+    is_baseline: |_| false,
     experiment: &Sockbuf,
     targets: super::TARGETS,
     errata: include_str!("errata.toml"),
@@ -114,6 +116,7 @@ pub(crate) fn written(
         verdicts: claims::verdicts(measured, responses),
         parameters: reproduction::parameters(&Sockbuf, &PAPER.targets(), ours),
         errata: PAPER.errata(),
+        map: None,
     })
 }
 

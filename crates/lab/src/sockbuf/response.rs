@@ -87,7 +87,7 @@ impl Response {
             .with("bandwidth_step", format!("{step}s"));
         let one = |(gains, factor): (Constants, f64)| {
             let settings = base.clone().with("gains", gains.word()).with("gain_factor", factor);
-            let outcome = SockbufPoint::new(&settings)?.outcome(work.seed, 0)?;
+            let outcome = SockbufPoint::new(&work.settings(&Sockbuf, &settings))?.outcome(work.seed, 0)?;
             work.ran();
             Ok(Self { gains, factor, steps: steps_of(&outcome, PRODUCTS) })
         };

@@ -117,9 +117,9 @@ impl Grid {
 }
 
 /// The loss of the settings beside which others are tried.
-fn usual_loss() -> f64 {
-    let defaults = Settings::defaults(&Sockbuf);
-    probability("loss", defaults.text("loss")).expect("the defaults can be")
+fn usual_loss(work: &Work<'_>) -> Result<f64, RunError> {
+    let settings = work.settings(&Sockbuf, &Settings::defaults(&Sockbuf));
+    Ok(probability("loss", settings.text("loss"))?)
 }
 
 /// What was measured.
@@ -127,6 +127,8 @@ fn usual_loss() -> f64 {
 pub struct Measured {
     cells: Vec<((Setting, Contender), Outcome)>,
     losses: Vec<((f64, Contender), Outcome)>,
+    /// Of the cells.
+    usual_loss: f64,
 }
 
 /// A metric of the experiment by its name.
@@ -164,6 +166,7 @@ impl Measured {
         Ok(Self {
             cells: cells.collect::<Result<_, RunError>>()?,
             losses: losses.collect::<Result<_, RunError>>()?,
+            usual_loss: usual_loss(work)?,
         })
     }
 
@@ -190,7 +193,7 @@ impl Measured {
     /// The losses that were tried with four connections and low memory, the default among them, in order.
     pub fn losses(&self) -> Vec<f64> {
         let tried = self.losses.iter().filter(|(cell, _)| cell.1 == CONTENDERS[0]).map(|(cell, _)| cell.0);
-        let mut losses: Vec<f64> = tried.chain([usual_loss()]).collect();
+        let mut losses: Vec<f64> = tried.chain([self.usual_loss]).collect();
         losses.sort_by(f64::total_cmp);
         losses
     }

@@ -109,6 +109,42 @@ fn a_claim_in_words_says_how_much_of_it_is_so() {
     assert_eq!(alone(None, Judged::parts(hopeless.to_vec())).holds, Holds::No);
 }
 
+/// With few runs a test leaves open what the means say; with no doubt both say the same.
+#[test]
+fn by_the_means_alone_a_claim_is_what_it_would_be_without_doubt() {
+    let number = |mean| {
+        let judged = Judged::number(Some(found(mean, Some(60.0))), Tolerance::Mean);
+        alone(Some(100.0), judged.or_at_least(Part::effect("better", around(0.1, 1.0), 0.0)))
+    };
+    let verdicts = [95.0, 150.0].map(number);
+    assert_eq!(verdicts.each_ref().map(|v| v.holds), [Holds::Open, Holds::Open]);
+    assert_eq!(verdicts.each_ref().map(Verdict::by_means), [Holds::Yes, Holds::Trend]);
+    assert_eq!(verdicts.each_ref().map(Verdict::measure), [Some(95.0), Some(150.0)]);
+    let bounds = |judged: fn(Option<Figure>) -> Judged| {
+        [90.0, 110.0].map(|mean| alone(Some(100.0), judged(Some(found(mean, Some(60.0))))).by_means())
+    };
+    assert_eq!(bounds(Judged::at_most), [Holds::Yes, Holds::No]);
+    assert_eq!(bounds(Judged::at_least), [Holds::No, Holds::Yes]);
+    let parts = |means: &[f64]| {
+        let parts = means.iter().map(|mean| Part::effect("", around(*mean, 9.0), 100.0));
+        alone(None, Judged::parts(parts.collect()))
+    };
+    let verdicts = [&[1.0, 0.1][..], &[1.0, -1.0], &[-1.0, -1.0, 1.0], &[0.0]].map(parts);
+    assert_eq!(verdicts.each_ref().map(Verdict::by_means), [Holds::Yes, Holds::Trend, Holds::No, Holds::No]);
+    assert_eq!(verdicts.each_ref().map(Verdict::measure), [1.0, 0.5, 1.0 / 3.0, 0.0].map(Some));
+    let near = |mean| alone(None, Judged::parts(vec![Part::within("", around(mean, 9.0), 0.5)])).by_means();
+    assert_eq!([-0.4, 0.6].map(near), [Holds::Yes, Holds::No]);
+    let nothing = alone(Some(1.0), Judged::unmeasured("no"));
+    assert_eq!((nothing.by_means(), nothing.measure()), (Holds::Open, None));
+    // Where the runs leave no doubt the two rules agree.
+    for mean in [50.0, 91.0, 109.0, 200.0] {
+        let judged = Judged::number(Some(found(mean, Some(1e-9))), Tolerance::Mean);
+        let verdict =
+            alone(Some(100.0), judged.or_at_least(Part::effect("", around(mean - 150.0, 1e-9), 0.0)));
+        assert_eq!(verdict.by_means(), verdict.holds, "{mean}");
+    }
+}
+
 /// One test of twenty whose probability is 3 % says nothing: one in twenty would come out so by chance alone.
 #[test]
 fn tests_of_a_paper_count_together() {

@@ -1,0 +1,411 @@
+//! How far a paper's claims hold in what it leaves open: settings of all its open parameters are drawn together (a Latin hypercube),
+//! the paper is measured again in each, with the same random streams, and each claim is told how often it holds, and which
+//! parameters that depends on most. The same settings say which of them comes nearest to what the paper prints of its baselines.
+
+use std::collections::BTreeMap;
+
+use anabranch_sweep::spec::{Distribution, Method, Samples, Scale};
+use serde::{Deserialize, Serialize};
+
+use crate::open::Open;
+use crate::plot::csv;
+use crate::plot::shares::{self, Bar};
+use crate::reproduction::{Figure, Options, Paper};
+use crate::stats::{self, Share};
+use crate::targets::{self, Target};
+use crate::verdict::{Holds, Verdict, number};
+use crate::work::Values;
+
+/// A setting of all open parameters.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Setting {
+    /// From 1 on; 0 are the experiment's defaults.
+    pub number: usize,
+    /// Of each open parameter, where in its range it is: 0 to 1.
+    places: Vec<f64>,
+    /// The values.
+    pub values: Vec<(&'static str, String)>,
+}
+
+impl Setting {
+    /// Whether a row has its values.
+    fn is_of(&self, row: &Row) -> bool {
+        let values = || self.values.iter().map(|(key, value)| (*key, value.as_str()));
+        row.parameters.len() == self.values.len()
+            && row
+                .parameters
+                .iter()
+                .map(|(k, v)| (k.as_str(), v.as_str()))
+                .all(|own| values().any(|value| value == own))
+    }
+}
+
+/// The defaults, and so many settings after them.
+pub fn draw(open: &[Open], count: u32, seed: u64) -> Vec<Setting> {
+    let evenly = Distribution::Uniform { low: 0.0, high: 1.0, scale: Scale::Number };
+    let axes = open.iter().map(|open| (open.parameter.to_owned(), evenly.clone())).collect();
+    let drawn = Samples { method: Method::LatinHypercube, count, axes }.values(seed, 0);
+    let setting = |i: usize| {
+        let place = |open: &Open| drawn[open.parameter][i].as_f64().unwrap_or_default();
+        let places: Vec<f64> = open.iter().map(place).collect();
+        let values = open.iter().zip(&places).map(|(open, u)| (open.parameter, open.range.text(*u)));
+        Setting { number: i + 1, values: values.collect(), places }
+    };
+    let defaults = Setting { number: 0, places: Vec::new(), values: Vec::new() };
+    std::iter::once(defaults).chain((0..count as usize).map(setting)).collect()
+}
+
+/// What came out in a setting.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Row {
+    /// Its number.
+    pub setting: usize,
+    /// The values of the open parameters; none stands for the default.
+    pub parameters: BTreeMap<String, String>,
+    /// Why there is no network with these, or no run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub impossible: Option<String>,
+    /// By the claim's name.
+    pub claims: BTreeMap<String, Found>,
+}
+
+/// What became of a claim in a setting.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Found {
+    /// By the means: see [`Verdict::by_means`].
+    pub holds: Holds,
+    /// See [`Verdict::measure`].
+    pub measure: Option<f64>,
+    /// The number of our protocol in the same network.
+    pub ours: Option<f64>,
+}
+
+impl Row {
+    /// Measures the paper in a setting.
+    pub fn measure(paper: &Paper, options: Options, setting: &Setting, watch: &(dyn Fn() + Sync)) -> Self {
+        let values: &Values = &setting.values;
+        let parameters = values.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect();
+        let row = Self { setting: setting.number, parameters, impossible: None, claims: BTreeMap::new() };
+        match paper.reproduce_with(options, values, watch) {
+            Ok(reproduction) => Self { claims: found(&reproduction.verdicts), ..row },
+            Err(error) => Self { impossible: Some(error.to_string()), ..row },
+        }
+    }
+}
+
+impl Found {
+    /// Ours by the paper's.
+    fn ratio(&self) -> Option<f64> {
+        let ratio = self.ours? / self.measure?;
+        ratio.is_finite().then_some(ratio)
+    }
+}
+
+fn found(verdicts: &[Verdict]) -> BTreeMap<String, Found> {
+    let one = |verdict: &Verdict| {
+        let ours = verdict.judged.ours.map(|ours| ours.figure.mean).filter(|mean| mean.is_finite());
+        let found = Found { holds: verdict.by_means(), measure: verdict.measure(), ours };
+        (verdict.id.clone(), found)
+    };
+    verdicts.iter().map(one).collect()
+}
+
+/// The level of the tests of all open parameters together by which one is told to matter for a claim.
+const LEVEL: f64 = 0.01;
+/// Groups of a parameter's values, at most.
+const GROUPS: usize = 10;
+
+/// A claim over all settings.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Robust {
+    /// Its name in the list of targets.
+    pub id: String,
+    /// Where the paper makes it.
+    pub section: String,
+    /// The claim in words, or the printed number.
+    pub claim: String,
+    /// What becomes of it with the experiment's defaults, by the means.
+    pub by_default: Option<Holds>,
+    /// In how many settings each became of it, in the order of [`Holds::ALL`].
+    pub counts: [u64; 4],
+    /// The share in which it is reproduced; none without a setting.
+    pub reproduced: Option<Share>,
+    /// The share in which it is reproduced at least in trend.
+    pub in_trend: Option<Share>,
+    /// What our protocol has for what the paper's has: of half of the settings less.
+    pub ours: Option<f64>,
+    /// The parameters that it depends on most, two at most: the share of the variance of the number that each explains alone.
+    pub deciding: Vec<(&'static str, f64)>,
+}
+
+/// A share in per cent, with its interval.
+fn percent(share: &Option<Share>) -> String {
+    let Some(Share { share, low, high }) = share else { return "-".to_owned() };
+    let [share, low, high] = [share, low, high].map(|share| 100.0 * share);
+    format!("{share:.0} % ({low:.0} to {high:.0})")
+}
+
+/// How a map was made.
+#[derive(Clone, Copy, Debug)]
+pub struct Study {
+    /// Of which paper.
+    pub paper: &'static Paper,
+    /// Settings beside the defaults.
+    pub settings: u32,
+    /// Runs of every point, and the root of all random streams, those of the settings too.
+    pub options: Options,
+}
+
+impl Study {
+    /// The command that makes it again.
+    pub fn command(&self) -> String {
+        let Self { paper, settings, options } = self;
+        format!("anabranch lab robustness {} --settings {settings} {}", paper.id, options.flags(paper))
+    }
+
+    /// The defaults and the settings.
+    pub fn drawn(&self) -> Vec<Setting> {
+        draw(self.paper.open, self.settings, self.options.seed)
+    }
+
+    /// Runs that all settings take.
+    pub fn planned(&self) -> usize {
+        (self.settings as usize + 1) * self.paper.planned(&self.options)
+    }
+
+    /// What the rows say; they come in any order. Rows of other values than this study draws are left out.
+    pub fn map(&self, rows: Vec<Row>) -> Map {
+        let drawn = self.drawn();
+        let is_drawn = |row: &Row| drawn.get(row.setting).is_some_and(|setting| setting.is_of(row));
+        let mut rows: Vec<Row> = rows.into_iter().filter(is_drawn).collect();
+        rows.sort_by_key(|row| row.setting);
+        rows.dedup_by_key(|row| row.setting);
+        Map { study: *self, rows, claims: targets::claims(self.paper.targets).collect() }
+    }
+}
+
+/// Every claim of a paper over the settings.
+#[derive(Clone, Debug)]
+pub struct Map {
+    study: Study,
+    rows: Vec<Row>,
+    claims: Vec<Target>,
+}
+
+impl Map {
+    /// Rows of settings in which there is a network.
+    fn possible(&self) -> impl Iterator<Item = &Row> {
+        self.rows.iter().filter(|row| row.setting > 0 && row.impossible.is_none())
+    }
+
+    /// Each claim, in the order of the list of targets.
+    pub fn robust(&self) -> Vec<Robust> {
+        self.claims.iter().map(|target| self.claim(target)).collect()
+    }
+
+    fn claim(&self, target: &Target) -> Robust {
+        let found = |row: &Row| row.claims.get(&target.id).copied();
+        let all: Vec<Found> = self.possible().filter_map(found).collect();
+        let counts = Holds::ALL.map(|holds| all.iter().filter(|found| found.holds == holds).count() as u64);
+        let of = |count| stats::wilson(count, all.len() as u64).ok();
+        let unit = target.unit.as_deref().unwrap_or_default();
+        let printed = target.number().map(|value| format!("{} {unit}", number(value)).trim_end().to_owned());
+        let circumstances = target.circumstances();
+        Robust {
+            id: target.id.clone(),
+            section: target.section.clone(),
+            claim: match (&target.text, printed) {
+                (Some(text), _) => text.clone(),
+                (None, Some(printed)) if circumstances.is_empty() => printed,
+                (None, Some(printed)) => format!("{circumstances}: {printed}"),
+                (None, None) => circumstances,
+            },
+            by_default: self.rows.iter().find(|row| row.setting == 0).and_then(found).map(|f| f.holds),
+            counts,
+            reproduced: of(counts[0]),
+            in_trend: of(counts[0] + counts[1]),
+            ours: stats::quantile(&all.iter().filter_map(Found::ratio).collect::<Vec<_>>(), 0.5),
+            deciding: self.deciding(&target.id),
+        }
+    }
+
+    /// The two parameters that explain most of the variance of a claim's number, of its logarithm where all are above 0.
+    fn deciding(&self, id: &str) -> Vec<(&'static str, f64)> {
+        let settings = self.study.drawn();
+        let measured = self.possible().filter_map(|row| {
+            let setting = settings.iter().find(|setting| setting.number == row.setting)?;
+            Some((&setting.places, row.claims.get(id)?.measure?))
+        });
+        let (places, mut values): (Vec<&Vec<f64>>, Vec<f64>) = measured.unzip();
+        if values.iter().all(|value| *value > 0.0) {
+            values.iter_mut().for_each(|value| *value = value.ln());
+        }
+        // Twenty settings to a group.
+        let most = (values.len() / 20).clamp(2, GROUPS);
+        let share = |(i, open): (usize, &Open)| {
+            let groups: Vec<usize> = places.iter().map(|places| open.range.group(places[i], most)).collect();
+            let found = stats::explained(&groups, &values)?;
+            let is_told = found.p * self.study.paper.open.len() as f64 <= LEVEL;
+            is_told.then_some((open.parameter, found.share))
+        };
+        let mut shares: Vec<(&str, f64)> =
+            self.study.paper.open.iter().enumerate().filter_map(share).collect();
+        shares.sort_by(|a, b| b.1.total_cmp(&a.1));
+        shares.truncate(2);
+        shares
+    }
+
+    /// How many of the baselines' rows a setting reproduces, and of how many.
+    fn baselines(&self, row: &Row) -> [usize; 2] {
+        let is_baseline = |target: &&Target| (self.study.paper.is_baseline)(&target.id);
+        let found = self.claims.iter().filter(is_baseline).filter_map(|target| row.claims.get(&target.id));
+        let found: Vec<&Found> = found.collect();
+        [found.iter().filter(|found| found.holds == Holds::Yes).count(), found.len()]
+    }
+
+    /// The row of the setting that reproduces most of what the paper prints of its baselines, with how many of how many; the first
+    /// of several. `None` where the paper prints no number of a baseline.
+    pub fn nearest(&self) -> Option<(&Row, [usize; 2])> {
+        let rows = self.rows.iter().filter(|row| row.impossible.is_none());
+        let counted = rows.map(|row| (row, self.baselines(row))).filter(|(_, [_, all])| *all > 0);
+        counted.reduce(|best, next| if next.1[0] > best.1[0] { next } else { best })
+    }
+
+    /// How near the defaults and the best setting come to the baselines, as sentences.
+    pub fn fit(&self) -> String {
+        let Some((nearest, [most, all])) = self.nearest() else {
+            return "The paper prints no number of a baseline, so that no setting can be fitted to one.\n"
+                .to_owned();
+        };
+        let defaults = self.rows.iter().find(|row| row.setting == 0 && row.impossible.is_none());
+        let by_default = defaults.map_or(0, |row| self.baselines(row)[0]);
+        let values: Vec<String> = nearest.parameters.iter().map(|(k, v)| format!("`{k}={v}`")).collect();
+        let which = match nearest.setting {
+            0 => "None of the settings does better".to_owned(),
+            n => format!("Setting {n} reproduces most of them, {most}: {}", values.join(" ")),
+        };
+        format!("Of the {all} rows of the baselines the defaults reproduce {by_default}. {which}.\n")
+    }
+
+    /// The page, in Markdown; the picture is `NAME.svg` beside it.
+    pub fn page(&self) -> String {
+        let Study { paper, settings, options } = self.study;
+        let possible = self.possible().count();
+        let impossible = self.rows.iter().filter(|row| row.setting > 0).count() - possible;
+        let mut text = format!(
+            "# How far the claims of `{id}` hold\n\n{title}: what the paper leaves open, drawn {settings} times, {runs} \
+             {word} of every point with seed {seed}. {aside}\n\n```console,long\n$ {command}\n```\n\n",
+            id = paper.id,
+            title = paper.title,
+            runs = options.runs_of(paper),
+            word = if options.runs_of(paper) == 1 { "run" } else { "runs" },
+            seed = options.seed,
+            aside = match impossible {
+                0 => "All settings could be run.".to_owned(),
+                n => format!("{n} settings could not be run and do not count."),
+            },
+            command = self.study.command(),
+        );
+        text += "| parameter | erratum | default | drawn from |\n| --- | --- | --- | --- |\n";
+        for Open { parameter, erratum, range } in paper.open {
+            let default = paper.experiment.parameters().iter().find(|p| p.name == *parameter);
+            let default = default.map_or("", |p| p.default);
+            text += &format!("| `{parameter}` | {erratum} | {default} | {} |\n", range.said());
+        }
+        text += &format!(
+            "\n{}\n![The share of settings in which each claim holds]({}.svg)\n\n| row | claim | with the defaults | reproduced | \
+             at least in trend | ours, times | depends on |\n| --- | --- | --- | --- | --- | --- | --- |\n",
+            self.fit(),
+            paper.id
+        );
+        for robust in self.robust() {
+            let claim = robust.claim.replace('|', "\\|");
+            text += &format!(
+                "| {} | {claim} | {} | {} | {} | {} | {} |\n",
+                robust.id,
+                robust.by_default.map_or("-", Holds::word),
+                percent(&robust.reproduced),
+                percent(&robust.in_trend),
+                robust.ours.map_or("-".to_owned(), |ours| format!("{ours:.2}")),
+                robust.depends_on()
+            );
+        }
+        text
+    }
+
+    /// The picture, with its numbers, for a report.
+    pub fn figure(&self) -> Figure {
+        Figure {
+            name: "robustness".to_owned(),
+            caption: format!(
+                "In how many of {} settings of what is open each claim holds",
+                self.possible().count()
+            ),
+            svg: self.svg(),
+            csv: self.csv(),
+            command: self.study.command(),
+        }
+    }
+
+    /// The command that makes it again.
+    pub fn command(&self) -> String {
+        self.study.command()
+    }
+
+    /// Settings of which there is no row.
+    pub fn missing(&self) -> usize {
+        self.study.settings as usize + 1 - self.rows.len()
+    }
+
+    /// The picture.
+    pub fn svg(&self) -> String {
+        let bars = self.robust().into_iter().map(|robust| {
+            let all = robust.counts.iter().sum::<u64>().max(1) as f64;
+            Bar {
+                parts: robust.counts.map(|count| count as f64 / all).to_vec(),
+                interval: robust.reproduced.map(|share| (share.low, share.high)),
+                note: robust.depends_on().replace('`', ""),
+                label: robust.id,
+            }
+        });
+        let title = format!("{}: {} settings of what is open", self.study.paper.id, self.possible().count());
+        shares::svg(&title, &Holds::ALL.map(Holds::word), &bars.collect::<Vec<_>>())
+    }
+
+    /// A record for each claim.
+    pub fn csv(&self) -> String {
+        let mut head = vec!["id".to_owned(), "section".into(), "claim".into(), "by_default".into()];
+        head.extend(Holds::ALL.map(|holds| holds.word().replace(' ', "_")));
+        head.extend(["share", "share_low", "share_high", "trend", "trend_low", "trend_high"].map(Into::into));
+        head.extend(["ours", "first", "first_share", "second", "second_share"].map(Into::into));
+        let mut text = csv::record(&head);
+        for robust in self.robust() {
+            let word = robust.by_default.map_or("", Holds::word).to_owned();
+            let mut fields = vec![robust.id, robust.section, robust.claim, word];
+            fields.extend(robust.counts.map(|count| count.to_string()));
+            for share in [robust.reproduced, robust.in_trend] {
+                let ends =
+                    share.map(|Share { share, low, high }| [share, low, high].map(|x| format!("{x:.4}")));
+                fields.extend(ends.unwrap_or_default());
+            }
+            fields.push(robust.ours.map(|ours| format!("{ours:.4}")).unwrap_or_default());
+            for i in 0..2 {
+                let deciding = robust.deciding.get(i);
+                fields.push(deciding.map_or("", |(name, _)| name).to_owned());
+                fields.push(deciding.map(|(_, share)| format!("{share:.3}")).unwrap_or_default());
+            }
+            text += &csv::record(&fields);
+        }
+        text
+    }
+}
+
+impl Robust {
+    fn depends_on(&self) -> String {
+        let one = |(name, share): &(&str, f64)| format!("`{name}` {:.0} %", 100.0 * share);
+        self.deciding.iter().map(one).collect::<Vec<_>>().join(", ")
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,201 @@
+use super::*;
+use crate::PAPERS;
+use crate::experiment::{Settings, outcomes};
+use crate::open::Range;
+use crate::reproduction::Extent;
+
+/// Ends and middle of every range can be, and no two parameters have one name.
+#[test]
+fn open_parameters_are_those_of_the_experiment_and_their_ranges_can_be() {
+    for paper in PAPERS {
+        let errata: Vec<String> = paper.errata().into_iter().map(|erratum| erratum.id).collect();
+        let names: Vec<&str> = paper.open.iter().map(|open| open.parameter).collect();
+        let mut unique = names.clone();
+        unique.sort_unstable();
+        unique.dedup();
+        assert_eq!(unique.len(), names.len(), "{names:?}");
+        for Open { parameter, erratum, range } in paper.open {
+            assert!(errata.iter().any(|id| id == erratum), "{}: {parameter}: {erratum}", paper.id);
+            for u in [0.0, 0.3, 0.5, 0.7, 1.0_f64.next_down()] {
+                let settings = Settings::defaults(paper.experiment).with(parameter, range.text(u));
+                let point = paper.experiment.point(&settings);
+                assert!(point.is_ok(), "{}: {parameter}={}: {:?}", paper.id, range.text(u), point.err());
+            }
+        }
+    }
+}
+
+/// What has no influence anywhere is not open: it is no parameter of the network. Each is tried where it should matter.
+#[test]
+fn every_open_parameter_changes_results() {
+    let small: [(&str, &[&str]); 5] = [
+        ("set", &["scheme=split", "file=60kB"]),
+        ("dtc", &["mode=tcp", "segments=100"]),
+        ("mptcp", &["nodes=10", "packets=10"]),
+        ("rdca", &["protocol=newreno", "senders=2", "rate=40kB/s", "duration=20s"]),
+        ("sockbuf", &["duration=20s", "bandwidth_step=5s", "connections=6"]),
+    ];
+    for (paper, base) in small {
+        let paper = PAPERS.into_iter().find(|p| p.id == paper).expect("a paper");
+        for Open { parameter, range, .. } in paper.open {
+            let at = |u: f64| {
+                let own = format!("{parameter}={}", range.text(u));
+                let others = base.iter().filter(|set| set.split('=').next() != Some(parameter));
+                let all: Vec<&str> = others.copied().chain([own.as_str()]).collect();
+                outcomes(paper.experiment, &all, 1, 3).remove(0).metrics
+            };
+            let changes = [0.34, 0.67, 1.0_f64.next_down()].into_iter().any(|u| at(u) != at(0.0));
+            assert!(changes, "{}: {parameter} changes nothing from {} on", paper.id, range.text(0.0));
+        }
+    }
+}
+
+#[test]
+fn settings_are_drawn_from_the_whole_range_after_the_defaults() {
+    let open = [
+        Open { parameter: "a", erratum: "", range: Range::Even(10.0, 30.0, "m") },
+        Open { parameter: "b", erratum: "", range: Range::OneOf(&["on", "off"]) },
+        Open { parameter: "c", erratum: "", range: Range::Whole(0, 4, "packets") },
+        Open { parameter: "d", erratum: "", range: Range::Log(0.01, 100.0, "s") },
+    ];
+    let drawn = draw(&open, 100, 7);
+    assert_eq!(drawn.len(), 101);
+    assert_eq!((drawn[0].number, drawn[0].values.len()), (0, 0));
+    let of = |i: usize| drawn[1..].iter().map(|setting| setting.values[i].1.clone()).collect::<Vec<_>>();
+    assert_eq!(of(1).iter().filter(|word| *word == "on").count(), 50);
+    let packets = of(2);
+    assert!((0..=4).all(|n| packets.iter().filter(|word| **word == format!("{n}packets")).count() == 20));
+    let metres: Vec<f64> =
+        of(0).iter().map(|text| text.strip_suffix('m').expect("m").parse().expect("a number")).collect();
+    let mean = metres.iter().sum::<f64>() / 100.0;
+    assert!(metres.iter().all(|m| (10.0..=30.0).contains(m)) && (mean - 20.0).abs() < 0.2, "{mean}");
+    let seconds: Vec<f64> =
+        of(3).iter().map(|text| text.strip_suffix('s').expect("s").parse().expect("a number")).collect();
+    assert_eq!(seconds.iter().filter(|s| **s < 1.0).count(), 50);
+    assert_eq!(draw(&open, 100, 7), drawn);
+    assert_ne!(draw(&open, 100, 8), drawn);
+}
+
+fn study(settings: u32) -> Study {
+    let paper = PAPERS.into_iter().find(|paper| paper.id == "dtc").expect("a paper");
+    Study { paper, settings, options: Options { extent: Extent::Quick, runs: Some(1), seed: 1 } }
+}
+
+/// Rows that say of each claim what `of` makes of where the setting is on the axis of each parameter.
+fn made_up(study: Study, of: impl Fn(&str, &[f64]) -> Found) -> Vec<Row> {
+    let claims: Vec<Target> = targets::claims(study.paper.targets).collect();
+    let row = |setting: Setting| Row {
+        setting: setting.number,
+        parameters: setting.values.iter().map(|(k, v)| ((*k).to_owned(), v.clone())).collect(),
+        impossible: None,
+        claims: claims
+            .iter()
+            .map(|target| {
+                let places = if setting.number == 0 {
+                    vec![0.5; study.paper.open.len()]
+                } else {
+                    setting.places.clone()
+                };
+                (target.id.clone(), of(&target.id, &places))
+            })
+            .collect(),
+    };
+    study.drawn().into_iter().map(row).collect()
+}
+
+#[test]
+fn a_map_says_how_often_a_claim_holds_and_on_what_that_depends() {
+    let study = study(200);
+    let place = |name: &str| study.paper.open.iter().position(|open| open.parameter == name).expect("open");
+    let (least, delay) = (place("rto_min"), place("hop_delay"));
+    // Holds where the delay is in the upper quarter; the number is that of two independent parameters, 4 to 1 in variance.
+    let mut rows = made_up(study, |_, places| Found {
+        holds: if places[delay] >= 0.75 { Holds::Yes } else { Holds::Trend },
+        measure: Some((2.0 * places[delay] + places[least]).exp()),
+        ours: Some(0.5 * (2.0 * places[delay] + places[least]).exp()),
+    });
+    rows.reverse();
+    let map = study.map(rows.clone());
+    let robust = map.robust().remove(0);
+    assert_eq!((robust.counts, robust.by_default), ([50, 150, 0, 0], Some(Holds::Trend)));
+    assert!(robust.ours.is_some_and(|ours| (ours - 0.5).abs() < 1e-12), "{:?}", robust.ours);
+    let share = robust.reproduced.expect("200 settings");
+    let wilson = stats::wilson(50, 200).expect("a share");
+    assert_eq!((share.share, share.low, share.high), (0.25, wilson.low, wilson.high));
+    assert_eq!(robust.in_trend.expect("200 settings").share, 1.0);
+    let [(first, most), (second, less)] = robust.deciding[..] else { panic!("{:?}", robust.deciding) };
+    assert_eq!((first, second), ("hop_delay", "rto_min"));
+    assert!((most - 0.8).abs() < 0.1 && (less - 0.2).abs() < 0.1, "{most} {less}");
+    // A row of another draw, and one that is there twice, are none.
+    let mut more = rows.clone();
+    more.push(rows[3].clone());
+    more.push(Row { setting: 5, parameters: BTreeMap::new(), ..rows[7].clone() });
+    more.retain(|row| row.setting != 9);
+    let map = study.map(more);
+    assert_eq!((map.missing(), map.robust()[0].counts.iter().sum::<u64>()), (1, 199));
+    // In a tenth of the settings there is no network.
+    for row in rows.iter_mut().filter(|row| row.setting % 10 == 1) {
+        *row = Row { impossible: Some("no".to_owned()), claims: BTreeMap::new(), ..row.clone() };
+    }
+    let map = study.map(rows);
+    assert_eq!(map.robust()[0].counts.iter().sum::<u64>(), 180);
+    assert!(map.page().contains("20 settings could not be run and do not count"), "{}", map.page());
+    assert_eq!(map.csv().lines().count(), 1 + map.claims.len());
+    assert_eq!(map.svg().matches("text-anchor=\"end\"").count(), map.claims.len());
+}
+
+#[test]
+fn a_claim_that_depends_on_nothing_says_so() {
+    let study = study(200);
+    let noise = |id: &str, places: &[f64]| {
+        let octets = id.bytes().fold(7, |sum: u64, octet| sum.wrapping_mul(257) ^ u64::from(octet));
+        let mut state = places.iter().fold(octets, |sum, u| sum.wrapping_mul(31) ^ u.to_bits());
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        Found { holds: Holds::No, measure: Some((state >> 33) as f64), ours: None }
+    };
+    let map = study.map(made_up(study, noise));
+    let told = map.robust().iter().filter(|robust| !robust.deciding.is_empty()).count();
+    // One in a hundred is told by chance.
+    assert!(told <= 4, "{told} of {}", map.claims.len());
+    let constant =
+        study.map(made_up(study, |_, _| Found { holds: Holds::Yes, measure: Some(0.3), ours: None }));
+    assert!(constant.robust().iter().all(|robust| robust.deciding.is_empty()));
+}
+
+/// What is printed of the proposed protocol has no say in which setting is taken.
+#[test]
+fn the_nearest_setting_is_that_of_the_baselines() {
+    let study = study(50);
+    let is_baseline = study.paper.is_baseline;
+    let rows = made_up(study, |id, places| {
+        let is_so = if is_baseline(id) { (0.4..0.42).contains(&places[4]) } else { places[4] > 0.9 };
+        Found { holds: if is_so { Holds::Yes } else { Holds::No }, measure: Some(1.0), ours: None }
+    });
+    let map = study.map(rows);
+    let (row, [most, all]) = map.nearest().expect("rows of baselines");
+    let setting = &study.drawn()[row.setting];
+    assert!((0.4..0.42).contains(&setting.places[4]), "{setting:?}");
+    assert_eq!((most, all), (16, 16));
+    assert!(map.page().contains("the defaults reproduce 0."), "{}", map.page());
+    let none = PAPERS.into_iter().find(|paper| paper.id == "set").expect("a paper");
+    assert!(Study { paper: none, ..study }.map(Vec::new()).nearest().is_none());
+}
+
+/// The settings reach the runs: the number of a baseline is that of `lab run` with the same values.
+#[test]
+fn a_setting_is_what_lab_run_makes_of_it() {
+    let study = study(1);
+    let values = vec![("last_ack_loss", "on".to_owned()), ("rto_min", "0.5s".to_owned())];
+    let setting = Setting { number: 1, places: vec![0.5; 5], values };
+    let row = Row::measure(study.paper, study.options, &setting, &|| {});
+    let id = "dtc.nodtc_data_tx.n6.p10";
+    let set = ["mode=tcp", "hops=6", "loss=0.1", "last_ack_loss=on", "rto_min=0.5s"];
+    let alone = outcomes(study.paper.experiment, &set, 1, 1).remove(0).mean("data_transmissions");
+    assert_eq!(row.claims[id].measure, alone);
+    let defaults = Row::measure(study.paper, study.options, &study.drawn()[0], &|| {});
+    assert_ne!(defaults.claims[id].measure, alone);
+    assert!(row.impossible.is_none() && row.claims.len() == study.map(Vec::new()).claims.len());
+    let cannot = Setting { values: vec![("rto_min", "-1s".to_owned())], ..setting };
+    let row = Row::measure(study.paper, study.options, &cannot, &|| {});
+    assert!(row.impossible.is_some_and(|why| why.contains("rto_min")) && row.claims.is_empty());
+}
