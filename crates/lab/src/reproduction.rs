@@ -31,6 +31,9 @@ pub struct Paper {
     pub cost: u64,
     /// What it does not print, and what it may have been.
     pub open: &'static [Open],
+    /// The setting of these in which it is reproduced, where that is not the defaults: what comes nearest to its numbers of its
+    /// baselines (`lab robustness`), and says nothing of its own protocol.
+    pub reference: &'static [(&'static str, &'static str)],
     /// Which numbers, by their names in the list of targets, are of what it compares its own protocol with.
     pub is_baseline: fn(&str) -> bool,
     /// Its experiment.
@@ -79,7 +82,12 @@ impl Paper {
         options: Options,
         watch: &(dyn Fn() + Sync),
     ) -> Result<Reproduction, ReproduceError> {
-        self.reproduce_with(options, &[], watch)
+        self.reproduce_with(options, &self.reference(), watch)
+    }
+
+    /// The values of what it leaves open in which it is reproduced.
+    pub fn reference(&self) -> Vec<(&'static str, String)> {
+        self.reference.iter().map(|(key, value)| (*key, (*value).to_owned())).collect()
     }
 
     /// The same with other values of parameters that would have their defaults.
@@ -138,7 +146,14 @@ impl Options {
 
     /// The command that runs points of a paper's experiment: `assignments` as `lab run` takes them.
     pub fn run_command(&self, paper: &Paper, runs: usize, assignments: &[String]) -> String {
-        let set: String = assignments.iter().map(|a| format!(" --set {a}")).collect();
+        let is_said = |key: &str| assignments.iter().any(|a| a.split('=').next() == Some(key));
+        let reference = paper
+            .reference
+            .iter()
+            .filter(|(key, _)| !is_said(key))
+            .map(|(key, value)| format!("{key}={value}"));
+        let set: String =
+            assignments.iter().cloned().chain(reference).map(|a| format!(" --set {a}")).collect();
         format!("anabranch lab run {}{set} --runs {runs} --seed {}", paper.id, self.seed)
     }
 }

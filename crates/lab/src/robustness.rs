@@ -19,7 +19,7 @@ use crate::work::Values;
 /// A setting of all open parameters.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Setting {
-    /// From 1 on; 0 are the experiment's defaults.
+    /// From 1 on; 0 is the paper's reference.
     pub number: usize,
     /// Of each open parameter, where in its range it is: 0 to 1.
     places: Vec<f64>,
@@ -40,8 +40,8 @@ impl Setting {
     }
 }
 
-/// The defaults, and so many settings after them.
-pub fn draw(open: &[Open], count: u32, seed: u64) -> Vec<Setting> {
+/// So many settings after one that is given.
+pub fn draw(open: &[Open], first: Vec<(&'static str, String)>, count: u32, seed: u64) -> Vec<Setting> {
     let evenly = Distribution::Uniform { low: 0.0, high: 1.0, scale: Scale::Number };
     let axes = open.iter().map(|open| (open.parameter.to_owned(), evenly.clone())).collect();
     let drawn = Samples { method: Method::LatinHypercube, count, axes }.values(seed, 0);
@@ -51,8 +51,8 @@ pub fn draw(open: &[Open], count: u32, seed: u64) -> Vec<Setting> {
         let values = open.iter().zip(&places).map(|(open, u)| (open.parameter, open.range.text(*u)));
         Setting { number: i + 1, values: values.collect(), places }
     };
-    let defaults = Setting { number: 0, places: Vec::new(), values: Vec::new() };
-    std::iter::once(defaults).chain((0..count as usize).map(setting)).collect()
+    let first = Setting { number: 0, places: Vec::new(), values: first };
+    std::iter::once(first).chain((0..count as usize).map(setting)).collect()
 }
 
 /// What came out in a setting.
@@ -124,8 +124,8 @@ pub struct Robust {
     pub section: String,
     /// The claim in words, or the printed number.
     pub claim: String,
-    /// What becomes of it with the experiment's defaults, by the means.
-    pub by_default: Option<Holds>,
+    /// What becomes of it in the paper's reference setting, by the means.
+    pub in_reference: Option<Holds>,
     /// In how many settings each became of it, in the order of [`Holds::ALL`].
     pub counts: [u64; 4],
     /// The share in which it is reproduced; none without a setting.
@@ -150,7 +150,7 @@ fn percent(share: &Option<Share>) -> String {
 pub struct Study {
     /// Of which paper.
     pub paper: &'static Paper,
-    /// Settings beside the defaults.
+    /// Settings beside the reference.
     pub settings: u32,
     /// Runs of every point, and the root of all random streams, those of the settings too.
     pub options: Options,
@@ -163,9 +163,9 @@ impl Study {
         format!("anabranch lab robustness {} --settings {settings} {}", paper.id, options.flags(paper))
     }
 
-    /// The defaults and the settings.
+    /// The reference and the settings.
     pub fn drawn(&self) -> Vec<Setting> {
-        draw(self.paper.open, self.settings, self.options.seed)
+        draw(self.paper.open, self.paper.reference(), self.settings, self.options.seed)
     }
 
     /// Runs that all settings take.
@@ -220,7 +220,7 @@ impl Map {
                 (None, Some(printed)) => format!("{circumstances}: {printed}"),
                 (None, None) => circumstances,
             },
-            by_default: self.rows.iter().find(|row| row.setting == 0).and_then(found).map(|f| f.holds),
+            in_reference: self.rows.iter().find(|row| row.setting == 0).and_then(found).map(|f| f.holds),
             counts,
             reproduced: of(counts[0]),
             in_trend: of(counts[0] + counts[1]),
@@ -271,20 +271,20 @@ impl Map {
         counted.reduce(|best, next| if next.1[0] > best.1[0] { next } else { best })
     }
 
-    /// How near the defaults and the best setting come to the baselines, as sentences.
+    /// How near the reference and the best setting come to the baselines, as sentences.
     pub fn fit(&self) -> String {
         let Some((nearest, [most, all])) = self.nearest() else {
             return "The paper prints no number of a baseline, so that no setting can be fitted to one.\n"
                 .to_owned();
         };
-        let defaults = self.rows.iter().find(|row| row.setting == 0 && row.impossible.is_none());
-        let by_default = defaults.map_or(0, |row| self.baselines(row)[0]);
+        let reference = self.rows.iter().find(|row| row.setting == 0 && row.impossible.is_none());
+        let in_reference = reference.map_or(0, |row| self.baselines(row)[0]);
         let values: Vec<String> = nearest.parameters.iter().map(|(k, v)| format!("`{k}={v}`")).collect();
         let which = match nearest.setting {
             0 => "None of the settings does better".to_owned(),
             n => format!("Setting {n} reproduces most of them, {most}: {}", values.join(" ")),
         };
-        format!("Of the {all} rows of the baselines the defaults reproduce {by_default}. {which}.\n")
+        format!("Of the {all} rows of the baselines the reference reproduces {in_reference}. {which}.\n")
     }
 
     /// The page, in Markdown; the picture is `NAME.svg` beside it.
@@ -306,14 +306,16 @@ impl Map {
             },
             command = self.study.command(),
         );
-        text += "| parameter | erratum | default | drawn from |\n| --- | --- | --- | --- |\n";
+        text += "| parameter | erratum | reference | drawn from |\n| --- | --- | --- | --- |\n";
         for Open { parameter, erratum, range } in paper.open {
+            let reference =
+                paper.reference.iter().find(|(name, _)| name == parameter).map(|(_, value)| *value);
             let default = paper.experiment.parameters().iter().find(|p| p.name == *parameter);
-            let default = default.map_or("", |p| p.default);
-            text += &format!("| `{parameter}` | {erratum} | {default} | {} |\n", range.said());
+            let reference = reference.or(default.map(|p| p.default)).unwrap_or_default();
+            text += &format!("| `{parameter}` | {erratum} | {reference} | {} |\n", range.said());
         }
         text += &format!(
-            "\n{}\n![The share of settings in which each claim holds]({}.svg)\n\n| row | claim | with the defaults | reproduced | \
+            "\n{}\n![The share of settings in which each claim holds]({}.svg)\n\n| row | claim | in the reference | reproduced | \
              at least in trend | ours, times | depends on |\n| --- | --- | --- | --- | --- | --- | --- |\n",
             self.fit(),
             paper.id
@@ -323,7 +325,7 @@ impl Map {
             text += &format!(
                 "| {} | {claim} | {} | {} | {} | {} | {} |\n",
                 robust.id,
-                robust.by_default.map_or("-", Holds::word),
+                robust.in_reference.map_or("-", Holds::word),
                 percent(&robust.reproduced),
                 percent(&robust.in_trend),
                 robust.ours.map_or("-".to_owned(), |ours| format!("{ours:.2}")),
@@ -374,13 +376,13 @@ impl Map {
 
     /// A record for each claim.
     pub fn csv(&self) -> String {
-        let mut head = vec!["id".to_owned(), "section".into(), "claim".into(), "by_default".into()];
+        let mut head = vec!["id".to_owned(), "section".into(), "claim".into(), "in_reference".into()];
         head.extend(Holds::ALL.map(|holds| holds.word().replace(' ', "_")));
         head.extend(["share", "share_low", "share_high", "trend", "trend_low", "trend_high"].map(Into::into));
         head.extend(["ours", "first", "first_share", "second", "second_share"].map(Into::into));
         let mut text = csv::record(&head);
         for robust in self.robust() {
-            let word = robust.by_default.map_or("", Holds::word).to_owned();
+            let word = robust.in_reference.map_or("", Holds::word).to_owned();
             let mut fields = vec![robust.id, robust.section, robust.claim, word];
             fields.extend(robust.counts.map(|count| count.to_string()));
             for share in [robust.reproduced, robust.in_trend] {

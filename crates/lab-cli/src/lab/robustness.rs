@@ -27,7 +27,7 @@ pub(crate) struct Arguments {
     /// The paper
     #[arg(value_name = "PAPER", value_parser = PAPERS.map(|paper| paper.id))]
     paper: String,
-    /// Settings of its open parameters that are drawn, beside the defaults
+    /// Settings of its open parameters that are drawn, beside the reference
     #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     settings: u32,
     /// Where the files go: PAPER.md, PAPER.svg and PAPER.csv, and PAPER.jsonl with each setting as it is done. The same command goes on

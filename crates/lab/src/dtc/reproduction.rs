@@ -19,6 +19,7 @@ pub const PAPER: Paper = Paper {
     quick_runs: 5,
     cost: 1_200,
     open: super::open::OPEN,
+    reference: &[],
     is_baseline: |id| id.starts_with("dtc.nodtc_"),
     experiment: &Dtc,
     targets: super::TARGETS,

@@ -21,8 +21,10 @@ pub const TEMPLATE: Template = Template {
 /// How packets are carried.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Scheme {
-    /// The paper's.
+    /// The paper's, as it is printed.
     Proposed,
+    /// What we make of it.
+    Ours,
     /// Multipath TCP with the fastest path first and NewReno on each.
     Conventional,
     /// TCP over the best path.
@@ -34,13 +36,15 @@ impl Scheme {
     pub fn word(self) -> &'static str {
         match self {
             Self::Proposed => "proposed",
+            Self::Ours => "ours",
             Self::Conventional => "conventional",
             Self::Tcp => "tcp",
         }
     }
 
     fn of(settings: &Settings) -> Understood<Self> {
-        let all = [Self::Proposed, Self::Conventional, Self::Tcp].map(|scheme| (scheme.word(), scheme));
+        let all = [Self::Proposed, Self::Ours, Self::Conventional, Self::Tcp];
+        let all = all.map(|scheme| (scheme.word(), scheme));
         values::meant("scheme", settings.text("scheme"), &all)
     }
 }
@@ -49,8 +53,8 @@ const PARAMETERS: &[Parameter] = &[
     p(
         "scheme",
         "proposed",
-        "proposed, conventional or tcp",
-        "the paper's multipath TCP, that of the RFCs, or one path",
+        "proposed, ours, conventional or tcp",
+        "the paper's multipath TCP, what we make of it, that of the RFCs, or one path",
     ),
     p("deployment", "square", "square, sunflower or corner", "where the nodes are, and the data centre"),
     p("nodes", "50", "2 to 200", "nodes, the data centre included"),
@@ -69,19 +73,19 @@ const PARAMETERS: &[Parameter] = &[
         "subflows",
         "auto",
         "auto, or 1 to 8",
-        "paths that a connection uses at a time, the others stand by; auto: all with the conventional scheme, 1 with ours",
+        "paths that a connection uses at a time, the others stand by; auto: all, 1 with ours",
     ),
     p(
         "scheduler",
         "auto",
         "auto, fastest-rtt, predictive, section-vii, round-robin, redundant, blest or daps",
-        "which path takes what (section-vii: as printed); auto: predictive for the proposed scheme, fastest-rtt for the conventional",
+        "which path takes what; auto: section-vii, which is as printed, for the proposed scheme, predictive for ours, else fastest-rtt",
     ),
     p(
         "congestion",
         "auto",
         "auto, newreno, coupled, adaptive or adaptive-explore-hold",
-        "of each path; auto: adaptive (A-NewReno, section IV) for the proposed scheme, newreno for the others",
+        "of each path; auto: adaptive-explore-hold (A-NewReno of section IV) for the proposed scheme, else newreno",
     ),
     p(
         "reinjection",
@@ -92,33 +96,45 @@ const PARAMETERS: &[Parameter] = &[
     p(
         "ack_every",
         "auto",
-        "1 to 255, or auto: 2 for the RFCs' schemes, 20 for the proposed",
+        "1 to 255, or auto: 2 for the RFCs' schemes, else 20",
         "segments for which an acknowledgement waits (erratum M28)",
     )
     .alias(),
     p(
         "ack_window",
         "auto",
-        "on, off, or auto: on for the proposed",
+        "on, off, or auto: off for the RFCs' schemes, else on",
         "one acknowledgement for a window: the sender pushes its last segment, and that is acknowledged at once",
     )
     .alias(),
     p(
         "ack_delay",
         "auto",
-        "a span such as 200ms, up to 10s, or auto: 200ms for the RFCs' schemes, 5s for the proposed",
+        "a span such as 200ms, up to 10s, or auto: 200ms for the RFCs' schemes, 5s for the proposed, 2s for ours",
         "how long it waits for them at most",
     ),
     p(
         "ack_gaps",
-        "on",
-        "on or off",
+        "auto",
+        "on, off, or auto: off for ours",
         "a segment out of order is acknowledged at once; off: it waits for the acknowledgement of the window",
     )
     .alias(),
-    p("rto_min", "1s", "a span such as 5s", "least time-out; that of A-NewReno follows from the hops").alias(),
-    p("rto_max", "60s", "a span such as 10s", "largest time-out, of the same").alias(),
-    p("window_limit", "none", "none, or 1 and more", "segments that a congestion window has at most").alias(),
+    p(
+        "rto_min",
+        "auto",
+        "a span such as 5s, or auto: 1s, 5s for ours",
+        "least time-out; that of A-NewReno follows from the hops",
+    )
+    .alias(),
+    p("rto_max", "auto", "a span such as 10s, or auto: 60s, 20s for ours", "largest time-out, of the same").alias(),
+    p(
+        "window_limit",
+        "auto",
+        "none, 1 and more, or auto: none, 10 for ours",
+        "segments that a congestion window has at most",
+    )
+    .alias(),
     p("range", "120m", "a distance such as 120m", "how far frames are received"),
     p("interference", "1.5", "1 to 5", "how far frames disturb others, as a multiple of the range"),
     p(
@@ -134,19 +150,19 @@ const PARAMETERS: &[Parameter] = &[
         "unlimited, or 1 to 10000",
         "packets that wait for the radio at a node (K, section VIII-A)",
     ),
-    p("retries", "7", "0 to 15", "macMaxFrameRetries").alias(),
+    p("retries", "3", "0 to 15", "macMaxFrameRetries; the standard's default is 3").alias(),
     p(
         "retry_delay",
-        "500ms",
+        "0s",
         "a span up to 10s",
-        "before each of these retries a delay, evenly from nothing to this, so that hidden nodes do not collide again",
+        "before each of these retries a delay, evenly from nothing to this; the standard has none",
     )
     .alias(),
     p(
         "access_retries",
-        "8",
+        "0",
         "0 to 255",
-        "how often a frame that found no free channel is handed to the MAC again",
+        "how often a frame that found no free channel is handed to the MAC again; never in the standard",
     )
     .alias(),
     p("phy", "fsk100", "fsk100 or oqpsk250", "SUN-FSK at 100 kbit/s, or O-QPSK at 250 kbit/s")
@@ -165,20 +181,27 @@ const BEGIN: Duration = Duration::from_secs(60);
 ///
 /// If there is no such scheme.
 pub(super) fn decided(settings: &Settings) -> Understood<Settings> {
-    // The proposed scheme, and the others.
-    const AUTO: [(&str, &str, &str); 7] = [
-        ("subflows", "1", "8"),
-        ("scheduler", "predictive", "fastest-rtt"),
-        ("congestion", "adaptive", "newreno"),
-        ("reinjection", "timeout", "timeout"),
-        ("ack_every", "20", "2"),
-        ("ack_window", "on", "off"),
-        ("ack_delay", "5s", "200ms"),
+    // As printed, ours, and the RFCs' schemes.
+    const AUTO: [(&str, [&str; 3]); 11] = [
+        ("subflows", ["8", "1", "8"]),
+        ("scheduler", ["section-vii", "predictive", "fastest-rtt"]),
+        ("congestion", ["adaptive-explore-hold", "newreno", "newreno"]),
+        ("reinjection", ["timeout"; 3]),
+        ("ack_every", ["20", "20", "2"]),
+        ("ack_window", ["on", "on", "off"]),
+        ("ack_delay", ["5s", "2s", "200ms"]),
+        ("ack_gaps", ["on", "off", "on"]),
+        ("rto_min", ["1s", "5s", "1s"]),
+        ("rto_max", ["60s", "20s", "60s"]),
+        ("window_limit", ["none", "10", "none"]),
     ];
-    let proposed = Scheme::of(settings)? == Scheme::Proposed;
-    let auto = AUTO.into_iter().filter(|(key, ..)| settings.text(key) == "auto");
-    Ok(auto
-        .fold(settings.clone(), |all, (key, ours, other)| all.with(key, if proposed { ours } else { other })))
+    let column = match Scheme::of(settings)? {
+        Scheme::Proposed => 0,
+        Scheme::Ours => 1,
+        Scheme::Conventional | Scheme::Tcp => 2,
+    };
+    let auto = AUTO.into_iter().filter(|(key, _)| settings.text(key) == "auto");
+    Ok(auto.fold(settings.clone(), |all, (key, values)| all.with(key, values[column])))
 }
 
 fn derived(settings: &Settings) -> Understood<Vec<Assignment>> {

@@ -13,6 +13,17 @@ pub(super) const OPEN: &[Open] = &[
     open("capture", Range::Even(1.0, 3.0, "")),
 ];
 
+/// Of 200 settings and the defaults that which reproduces most numbers of the conventional scheme (`lab robustness mptcp`, seed 1).
+pub(super) const REFERENCE: &[(&str, &str)] = &[
+    ("retries", "7"),
+    ("retry_delay", "100ms"),
+    ("access_retries", "1"),
+    ("range", "137m"),
+    ("interference", "2.036"),
+    ("carrier_sense", "1.776"),
+    ("capture", "1.024"),
+];
+
 const fn open(parameter: &'static str, range: Range) -> Open {
     Open { parameter, erratum: "M27", range }
 }

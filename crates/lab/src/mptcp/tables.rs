@@ -52,10 +52,9 @@ const fn square(id: &'static str, title: &'static str, nodes: usize) -> Deployme
 pub enum Way {
     /// C-MPTCP.
     Conventional,
-    /// P-MPTCP as the paper has it: a node sends over all its paths (`subflows=3`), by the scheduler of section VII, and its
-    /// windows explore and hold. By this we judge.
+    /// P-MPTCP as the paper prints it. By this we judge.
     Printed,
-    /// P-MPTCP as we have it: over one, and the others stand by.
+    /// What we make of it: one path at a time, the others stand by.
     Ours,
 }
 
@@ -152,21 +151,14 @@ impl Deployment {
     pub fn settings(&self, way: Way) -> Settings {
         let scheme = match way {
             Way::Conventional => Scheme::Conventional,
-            Way::Printed | Way::Ours => Scheme::Proposed,
+            Way::Printed => Scheme::Proposed,
+            Way::Ours => Scheme::Ours,
         };
-        let settings = Settings::defaults(&Mptcp)
+        Settings::defaults(&Mptcp)
             .with("scheme", scheme.word())
             .with("deployment", self.shape)
             .with("nodes", self.nodes)
-            .with("multi_link", self.multi_link);
-        match way {
-            Way::Printed => settings
-                .clone()
-                .with("subflows", settings.text("paths"))
-                .with("scheduler", "section-vii")
-                .with("congestion", "adaptive-explore-hold"),
-            Way::Conventional | Way::Ours => settings,
-        }
+            .with("multi_link", self.multi_link)
     }
 }
 

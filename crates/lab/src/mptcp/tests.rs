@@ -23,7 +23,7 @@ fn outcome(settings: &Settings, run: u64) -> Outcome {
 /// Every packet is delivered in the end, in order, once: in each kind of deployment, by each scheme.
 #[test]
 fn every_packet_is_delivered_in_order_and_once() {
-    for scheme in [Scheme::Tcp, Scheme::Conventional, Scheme::Proposed] {
+    for scheme in [Scheme::Tcp, Scheme::Conventional, Scheme::Proposed, Scheme::Ours] {
         for (shape, nodes, multi_link) in
             [("square", 20, 0), ("sunflower", 50, 0), ("corner", 25, 0), ("corner", 25, 1)]
         {
@@ -42,34 +42,33 @@ fn every_packet_is_delivered_in_order_and_once() {
     }
 }
 
-/// The proposed scheme against the conventional one, paired: transmissions, the time until 98 % are delivered, and how many
-/// of the segments reached the next node. With queues that have an end, too, which is easier on the conventional scheme.
-///
-/// Without an end of the queues each pair of runs saves 0.44 to 0.64 (standard deviation at most 0.07) in at most 0.73 of
-/// the time, so that two pairs decide. With 32 packets the savings of 0.21 to 0.51 come within 0.04 of the limits, and four
-/// pairs are needed.
+/// Ours against the conventional scheme, the printed one, and that with a single path, paired: transmissions, and the time until 98 %
+/// are delivered, with the standard's MAC and in the reference setting, with queues without an end and with 32 packets. Over 30 runs
+/// ours sends 7 to 48 % less and takes 5 to 60 % less time, but for 10 nodes with the standard's MAC.
 #[test]
-fn the_proposed_scheme_sends_less_and_is_done_sooner_than_the_conventional() {
-    for (shape, nodes, multi_link, at_least) in [
-        ("square", 30, 0, 0.20),
-        ("square", 40, 0, 0.20),
-        ("square", 50, 0, 0.20),
-        ("corner", 25, 0, 0.25),
-        ("corner", 25, 1, 0.40),
-    ] {
-        for (queue, pairs) in [("unlimited", 2), ("32", 4)] {
-            let [(sent, time), (sent_before, time_before)] =
-                [Scheme::Proposed, Scheme::Conventional].map(|scheme| {
-                    let settings = settings(scheme, shape, nodes, multi_link).with("queue", queue);
-                    let runs: Vec<Outcome> = (0..pairs).map(|run| outcome(&settings, run)).collect();
-                    assert!(runs.iter().all(|found| found.delivery_ratio() > 0.99));
-                    let time = runs.iter().map(|found| found.delivered(0.98).expect("all are"));
-                    (runs.iter().map(Outcome::transmissions).sum::<u64>(), time.sum::<f64>())
-                });
-            let case = format!("{shape} {nodes} {multi_link} {queue}");
-            let saved = 1.0 - sent as f64 / sent_before as f64;
-            assert!(saved >= at_least, "{case}: {sent} against {sent_before} transmissions");
-            assert!(time <= 0.92 * time_before, "{case}: {time} against {time_before} s");
+fn ours_sends_less_and_is_done_sooner_than_the_others() {
+    let reference = reproduction::PAPER.reference();
+    for (shape, nodes, multi_link) in
+        [("square", 30, 0), ("square", 50, 0), ("corner", 25, 0), ("corner", 25, 1)]
+    {
+        for (network, queue) in [(&[][..], "unlimited"), (&reference[..], "unlimited"), (&reference[..], "32")] {
+            let sum = |scheme, subflows: &str| {
+                let settings = settings(scheme, shape, nodes, multi_link).with("queue", queue);
+                let settings = settings.with("subflows", subflows);
+                let settings = network.iter().fold(settings, |all, (key, value)| all.with(key, value));
+                let runs: Vec<Outcome> = (0..3).map(|run| outcome(&settings, run)).collect();
+                let time = runs.iter().map(|found| found.delivered(0.98).expect("all are"));
+                (runs.iter().map(Outcome::transmissions).sum::<u64>(), time.sum::<f64>())
+            };
+            let (sent, time) = sum(Scheme::Ours, "auto");
+            let others =
+                [(Scheme::Conventional, "auto"), (Scheme::Proposed, "auto"), (Scheme::Proposed, "1")];
+            for (scheme, subflows) in others {
+                let (other_sent, other_time) = sum(scheme, subflows);
+                let case = format!("{shape} {nodes} {multi_link} {network:?} {queue}: {scheme:?} {subflows}");
+                assert!(sent < other_sent, "{case}: {sent} against {other_sent} transmissions");
+                assert!(time < other_time, "{case}: {time} against {other_time} s");
+            }
         }
     }
 }
@@ -128,6 +127,10 @@ fn every_parameter_changes_something_or_is_refused() {
         "ack_every=4",
         "ack_window=on",
         "ack_delay=300ms",
+        "ack_gaps=off",
+        "rto_min=2s",
+        "rto_max=30s",
+        "window_limit=12",
         "range=150m",
         "interference=2",
         "capture=off",
@@ -163,6 +166,10 @@ fn every_parameter_changes_something_or_is_refused() {
         "ack_every=0",
         "ack_window=perhaps",
         "ack_delay=11s",
+        "ack_gaps=maybe",
+        "rto_min=soon",
+        "rto_max=never",
+        "window_limit=0",
         "range=0m",
         "interference=0.9",
         "capture=0.5",
@@ -187,11 +194,16 @@ fn auto_is_written_out_by_the_scheme() {
     let texts = |scheme: Scheme| {
         let point = MptcpPoint::new(&settings(scheme, "square", 10, 0)).expect("it can be");
         let of = |key| point.parameters().into_iter().find(|(name, _)| *name == key).expect("a parameter").1;
-        ["subflows", "scheduler", "congestion", "reinjection", "ack_every", "ack_window", "ack_delay"].map(of)
+        let keys = ["subflows", "scheduler", "congestion", "reinjection", "ack_every", "ack_window", "ack_delay"];
+        (keys.map(of), ["ack_gaps", "rto_min", "rto_max", "window_limit"].map(of))
     };
-    assert_eq!(texts(Scheme::Proposed), ["1", "predictive", "adaptive", "timeout", "20", "on", "5s"]);
+    let printed = ["8", "section-vii", "adaptive-explore-hold", "timeout", "20", "on", "5s"];
+    assert_eq!(texts(Scheme::Proposed), (printed.map(Into::into), ["on", "1s", "60s", "none"].map(Into::into)));
+    let ours = ["1", "predictive", "newreno", "timeout", "20", "on", "2s"];
+    assert_eq!(texts(Scheme::Ours), (ours.map(Into::into), ["off", "5s", "20s", "10"].map(Into::into)));
+    let others = ["8", "fastest-rtt", "newreno", "timeout", "2", "off", "200ms"];
     for scheme in [Scheme::Conventional, Scheme::Tcp] {
-        assert_eq!(texts(scheme), ["8", "fastest-rtt", "newreno", "timeout", "2", "off", "200ms"]);
+        assert_eq!(texts(scheme), (others.map(Into::into), ["on", "1s", "60s", "none"].map(Into::into)));
     }
 }
 
@@ -232,7 +244,7 @@ fn schemes_differ_in_what_carries_the_packets() {
     let scenario =
         |scheme| MptcpPoint::new(&settings(scheme, "corner", 25, 1)).expect("it can be").0.scenario;
     let ours = scenario(Scheme::Proposed);
-    for scheme in [Scheme::Conventional, Scheme::Tcp] {
+    for scheme in [Scheme::Ours, Scheme::Conventional, Scheme::Tcp] {
         let other = scenario(scheme);
         assert_ne!(other.traffic[0].carrier, ours.traffic[0].carrier, "{scheme:?}");
         let same = TrafficSpec { carrier: ours.traffic[0].carrier.clone(), ..other.traffic[0].clone() };

@@ -20,6 +20,7 @@ pub const PAPER: Paper = Paper {
     quick_runs: 2,
     cost: 240_000,
     open: super::open::OPEN,
+    reference: &[],
     is_baseline: |id| ["newreno", "westwood", "elfn"].iter().any(|tcp| id.contains(tcp)),
     experiment: &Rdca,
     targets: super::TARGETS,

@@ -58,7 +58,7 @@ fn settings_are_drawn_from_the_whole_range_after_the_defaults() {
         Open { parameter: "c", erratum: "", range: Range::Whole(0, 4, "packets") },
         Open { parameter: "d", erratum: "", range: Range::Log(0.01, 100.0, "s") },
     ];
-    let drawn = draw(&open, 100, 7);
+    let drawn = draw(&open, Vec::new(), 100, 7);
     assert_eq!(drawn.len(), 101);
     assert_eq!((drawn[0].number, drawn[0].values.len()), (0, 0));
     let of = |i: usize| drawn[1..].iter().map(|setting| setting.values[i].1.clone()).collect::<Vec<_>>();
@@ -72,8 +72,8 @@ fn settings_are_drawn_from_the_whole_range_after_the_defaults() {
     let seconds: Vec<f64> =
         of(3).iter().map(|text| text.strip_suffix('s').expect("s").parse().expect("a number")).collect();
     assert_eq!(seconds.iter().filter(|s| **s < 1.0).count(), 50);
-    assert_eq!(draw(&open, 100, 7), drawn);
-    assert_ne!(draw(&open, 100, 8), drawn);
+    assert_eq!(draw(&open, Vec::new(), 100, 7), drawn);
+    assert_ne!(draw(&open, Vec::new(), 100, 8), drawn);
 }
 
 fn study(settings: u32) -> Study {
@@ -117,7 +117,7 @@ fn a_map_says_how_often_a_claim_holds_and_on_what_that_depends() {
     rows.reverse();
     let map = study.map(rows.clone());
     let robust = map.robust().remove(0);
-    assert_eq!((robust.counts, robust.by_default), ([50, 150, 0, 0], Some(Holds::Trend)));
+    assert_eq!((robust.counts, robust.in_reference), ([50, 150, 0, 0], Some(Holds::Trend)));
     assert!(robust.ours.is_some_and(|ours| (ours - 0.5).abs() < 1e-12), "{:?}", robust.ours);
     let share = robust.reproduced.expect("200 settings");
     let wilson = stats::wilson(50, 200).expect("a share");
@@ -176,7 +176,7 @@ fn the_nearest_setting_is_that_of_the_baselines() {
     let setting = &study.drawn()[row.setting];
     assert!((0.4..0.42).contains(&setting.places[4]), "{setting:?}");
     assert_eq!((most, all), (16, 16));
-    assert!(map.page().contains("the defaults reproduce 0."), "{}", map.page());
+    assert!(map.page().contains("the reference reproduces 0."), "{}", map.page());
     let none = PAPERS.into_iter().find(|paper| paper.id == "set").expect("a paper");
     assert!(Study { paper: none, ..study }.map(Vec::new()).nearest().is_none());
 }

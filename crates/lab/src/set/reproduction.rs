@@ -21,6 +21,7 @@ pub const PAPER: Paper = Paper {
     quick_runs: 2,
     cost: 1_000,
     open: super::open::OPEN,
+    reference: &[],
     is_baseline: |_| false,
     experiment: &Set,
     targets: super::TARGETS,

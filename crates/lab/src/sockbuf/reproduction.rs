@@ -21,6 +21,7 @@ pub const PAPER: Paper = Paper {
     quick_runs: 2,
     cost: 800_000,
     open: super::open::OPEN,
+    reference: &[],
     is_baseline: |_| false,
     experiment: &Sockbuf,
     targets: super::TARGETS,
