@@ -94,11 +94,16 @@ impl Row {
 }
 
 impl Found {
-    /// Ours by the paper's.
-    fn ratio(&self) -> Option<f64> {
-        let ratio = self.ours? / self.measure?;
-        ratio.is_finite().then_some(ratio)
+    /// See [`Robust::ours`].
+    fn change(&self, unit: &str) -> Option<f64> {
+        let (ours, paper) = (self.ours?, self.measure?);
+        let change = if is_percent(unit) { ours - paper } else { 100.0 * (ours / paper - 1.0) };
+        change.is_finite().then_some(change)
     }
+}
+
+fn is_percent(unit: &str) -> bool {
+    ["%", "percentage points"].contains(&unit)
 }
 
 fn found(verdicts: &[Verdict]) -> BTreeMap<String, Found> {
@@ -110,8 +115,10 @@ fn found(verdicts: &[Verdict]) -> BTreeMap<String, Found> {
     verdicts.iter().map(one).collect()
 }
 
-/// The level of the tests of all open parameters together by which one is told to matter for a claim.
+/// The level of the tests of all open parameters and all claims together by which one is told to matter.
 const LEVEL: f64 = 0.01;
+/// Settings without which a claim is told to depend on nothing.
+const LEAST: usize = 40;
 /// Groups of a parameter's values, at most.
 const GROUPS: usize = 10;
 
@@ -124,15 +131,18 @@ pub struct Robust {
     pub section: String,
     /// The claim in words, or the printed number.
     pub claim: String,
+    /// Its unit; empty for a pure number.
+    pub unit: String,
     /// What becomes of it in the paper's reference setting, by the means.
     pub in_reference: Option<Holds>,
     /// In how many settings each became of it, in the order of [`Holds::ALL`].
     pub counts: [u64; 4],
-    /// The share in which it is reproduced; none without a setting.
+    /// Of those in which it can be judged, the share in which it is reproduced; none without one.
     pub reproduced: Option<Share>,
     /// The share in which it is reproduced at least in trend.
     pub in_trend: Option<Share>,
-    /// What our protocol has for what the paper's has: of half of the settings less.
+    /// By how much the number of our protocol is above that of the paper's in the median setting: in per cent of it, in points where
+    /// it is per cent itself.
     pub ours: Option<f64>,
     /// The parameters that it depends on most, two at most: the share of the variance of the number that each explains alone.
     pub deciding: Vec<(&'static str, f64)>,
@@ -173,14 +183,18 @@ impl Study {
         (self.settings as usize + 1) * self.paper.planned(&self.options)
     }
 
-    /// What the rows say; they come in any order. Rows of other values than this study draws are left out.
+    /// What the rows say; they come in any order. Rows of other values than this study draws, or without a claim, are left out.
     pub fn map(&self, rows: Vec<Row>) -> Map {
         let drawn = self.drawn();
-        let is_drawn = |row: &Row| drawn.get(row.setting).is_some_and(|setting| setting.is_of(row));
+        let claims: Vec<Target> = targets::claims(self.paper.targets).collect();
+        let is_whole =
+            |row: &Row| row.impossible.is_some() || claims.iter().all(|c| row.claims.contains_key(&c.id));
+        let is_drawn =
+            |row: &Row| drawn.get(row.setting).is_some_and(|setting| setting.is_of(row)) && is_whole(row);
         let mut rows: Vec<Row> = rows.into_iter().filter(is_drawn).collect();
         rows.sort_by_key(|row| row.setting);
         rows.dedup_by_key(|row| row.setting);
-        Map { study: *self, rows, claims: targets::claims(self.paper.targets).collect() }
+        Map { study: *self, rows, claims }
     }
 }
 
@@ -207,13 +221,16 @@ impl Map {
         let found = |row: &Row| row.claims.get(&target.id).copied();
         let all: Vec<Found> = self.possible().filter_map(found).collect();
         let counts = Holds::ALL.map(|holds| all.iter().filter(|found| found.holds == holds).count() as u64);
-        let of = |count| stats::wilson(count, all.len() as u64).ok();
+        // Where nothing measures a claim it is neither so nor not so.
+        let judged = counts[0] + counts[1] + counts[2];
+        let of = |count| stats::wilson(count, judged).ok();
         let unit = target.unit.as_deref().unwrap_or_default();
         let printed = target.number().map(|value| format!("{} {unit}", number(value)).trim_end().to_owned());
         let circumstances = target.circumstances();
         Robust {
             id: target.id.clone(),
             section: target.section.clone(),
+            unit: unit.to_owned(),
             claim: match (&target.text, printed) {
                 (Some(text), _) => text.clone(),
                 (None, Some(printed)) if circumstances.is_empty() => printed,
@@ -224,7 +241,10 @@ impl Map {
             counts,
             reproduced: of(counts[0]),
             in_trend: of(counts[0] + counts[1]),
-            ours: stats::quantile(&all.iter().filter_map(Found::ratio).collect::<Vec<_>>(), 0.5),
+            ours: stats::quantile(
+                &all.iter().filter_map(|found| found.change(unit)).collect::<Vec<_>>(),
+                0.5,
+            ),
             deciding: self.deciding(&target.id),
         }
     }
@@ -240,12 +260,17 @@ impl Map {
         if values.iter().all(|value| *value > 0.0) {
             values.iter_mut().for_each(|value| *value = value.ln());
         }
+        // Fewer say nothing of a variance.
+        if values.len() < LEAST {
+            return Vec::new();
+        }
         // Twenty settings to a group.
         let most = (values.len() / 20).clamp(2, GROUPS);
         let share = |(i, open): (usize, &Open)| {
             let groups: Vec<usize> = places.iter().map(|places| open.range.group(places[i], most)).collect();
             let found = stats::explained(&groups, &values)?;
-            let is_told = found.p * self.study.paper.open.len() as f64 <= LEVEL;
+            let tests = self.study.paper.open.len() * self.claims.len();
+            let is_told = found.p * tests as f64 <= LEVEL;
             is_told.then_some((open.parameter, found.share))
         };
         let mut shares: Vec<(&str, f64)> =
@@ -287,6 +312,14 @@ impl Map {
         format!("Of the {all} rows of the baselines the reference reproduces {in_reference}. {which}.\n")
     }
 
+    /// Why settings could not be run.
+    fn reasons(&self) -> Vec<&str> {
+        let mut reasons: Vec<&str> = self.rows.iter().filter_map(|row| row.impossible.as_deref()).collect();
+        reasons.sort_unstable();
+        reasons.dedup();
+        reasons
+    }
+
     /// The page, in Markdown; the picture is `NAME.svg` beside it.
     pub fn page(&self) -> String {
         let Study { paper, settings, options } = self.study;
@@ -302,7 +335,8 @@ impl Map {
             seed = options.seed,
             aside = match impossible {
                 0 => "All settings could be run.".to_owned(),
-                n => format!("{n} settings could not be run and do not count."),
+                n =>
+                    format!("{n} settings could not be run and do not count: {}.", self.reasons().join("; ")),
             },
             command = self.study.command(),
         );
@@ -316,7 +350,7 @@ impl Map {
         }
         text += &format!(
             "\n{}\n![The share of settings in which each claim holds]({}.svg)\n\n| row | claim | in the reference | reproduced | \
-             at least in trend | ours, times | depends on |\n| --- | --- | --- | --- | --- | --- | --- |\n",
+             at least in trend | ours | depends on |\n| --- | --- | --- | --- | --- | --- | --- |\n",
             self.fit(),
             paper.id
         );
@@ -328,7 +362,7 @@ impl Map {
                 robust.in_reference.map_or("-", Holds::word),
                 percent(&robust.reproduced),
                 percent(&robust.in_trend),
-                robust.ours.map_or("-".to_owned(), |ours| format!("{ours:.2}")),
+                robust.ours_text(),
                 robust.depends_on()
             );
         }
@@ -403,6 +437,11 @@ impl Map {
 }
 
 impl Robust {
+    fn ours_text(&self) -> String {
+        let unit = if is_percent(&self.unit) { "points" } else { "%" };
+        self.ours.map_or("-".to_owned(), |ours| format!("{ours:+.0} {unit}"))
+    }
+
     fn depends_on(&self) -> String {
         let one = |(name, share): &(&str, f64)| format!("`{name}` {:.0} %", 100.0 * share);
         self.deciding.iter().map(one).collect::<Vec<_>>().join(", ")

@@ -202,13 +202,15 @@ impl Part {
         }
     }
 
-    /// By the mean alone, as if the runs left no doubt.
+    /// By the mean alone, as if the runs left no doubt; what would not be worth a claim is none.
     fn by_mean(&self) -> Outcome {
         let is_so = match self.test {
             Test::Fact(is_so) => Some(is_so),
             Test::Within { found, limit } => found.map(|found| found.mean.abs() <= limit),
             // Equal runs differ by what rounding makes of them.
-            Test::Effect { found, .. } => found.map(|found| found.mean > 1e-12 * found.max.abs().max(1.0)),
+            Test::Effect { found, matters } => {
+                found.map(|found| found.mean > matters.max(1e-12 * found.max.abs().max(1.0)))
+            }
         };
         match is_so {
             Some(true) => Outcome::Holds,

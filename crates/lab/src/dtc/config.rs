@@ -4,7 +4,7 @@ use anabranch_core::segment::Segment;
 use anabranch_sim::frames;
 use anabranch_sim::packet::{IpVersion, NodeId, Packet, Payload};
 use anabranch_sim::radio::PhyConfig;
-use anabranch_sim::scenario::units::Size;
+use anabranch_sim::scenario::units::{Size, Span};
 
 use crate::experiment::template::{Assignment, Template};
 use crate::experiment::values::{self, Takes, Understood, count, is_radio, probability, quantity};
@@ -205,6 +205,9 @@ fn derived(settings: &Settings) -> Understood<Vec<Assignment>> {
         ("window", format!("tcp.default.least_ssthresh={window}")),
         ("window", format!("tcp.default.receive_buffer={} B", window * usize::from(payload))),
     ];
+    let hop: Span = quantity("hop_delay", settings.text("hop_delay"))?;
+    // No closer than 3.5 hops (erratum D8).
+    all.push(("hop_delay", format!("link.hop*.only.hop1.spacing={}", Span(hop.0 * 7 / 2))));
     if values::meant("last_ack_loss", settings.text("last_ack_loss"), &[("off", false), ("on", true)])? {
         all.push(("last_ack_loss", format!("link.hop*.only.hop1.back.loss={:?}", chain.loss)));
     }

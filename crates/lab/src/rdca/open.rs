@@ -15,3 +15,18 @@ pub(super) const OPEN: &[Open] = &[
 const fn open(parameter: &'static str, erratum: &'static str, range: Range) -> Open {
     Open { parameter, erratum, range }
 }
+
+/// Means of the TCPs, and what is printed of all of them together. Least and most are no extremes (erratum H2).
+pub(super) fn is_baseline(id: &str) -> bool {
+    let of_all = [
+        "rdca.pdr.others",
+        "rdca.ncl.others",
+        "rdca.delay.others.min_4_1",
+        "rdca.delay.others.max_4_1",
+        "rdca.rate.dropped.tcp_max",
+        "rdca.rate.delay.tcp",
+        "rdca.rate.energy.tcp_min",
+    ];
+    let is_tcp = ["newreno", "westwood", "elfn"].iter().any(|tcp| id.contains(tcp));
+    is_tcp && id.contains(".mean.") || of_all.contains(&id)
+}

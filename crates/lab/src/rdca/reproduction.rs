@@ -21,7 +21,7 @@ pub const PAPER: Paper = Paper {
     cost: 240_000,
     open: super::open::OPEN,
     reference: &[],
-    is_baseline: |id| ["newreno", "westwood", "elfn"].iter().any(|tcp| id.contains(tcp)),
+    is_baseline: super::open::is_baseline,
     experiment: &Rdca,
     targets: super::TARGETS,
     errata: include_str!("errata.toml"),

@@ -5,7 +5,6 @@ use crate::open::{Open, Range};
 /// Erratum S20.
 pub(super) const OPEN: &[Open] = &[
     open("wireless_loss", Range::Even(0.0, 3.0, "%")),
-    open("gateway_buffer", Range::Whole(20, 200, "packets")),
     open("wired_delay", Range::Even(5.0, 50.0, "ms")),
     open("tcp", Range::OneOf(&["paper", "modern"])),
 ];

@@ -126,12 +126,14 @@ fn by_the_means_alone_a_claim_is_what_it_would_be_without_doubt() {
     assert_eq!(bounds(Judged::at_most), [Holds::Yes, Holds::No]);
     assert_eq!(bounds(Judged::at_least), [Holds::No, Holds::Yes]);
     let parts = |means: &[f64]| {
-        let parts = means.iter().map(|mean| Part::effect("", around(*mean, 9.0), 100.0));
+        let parts = means.iter().map(|mean| Part::effect("", around(*mean, 9.0), 0.05));
         alone(None, Judged::parts(parts.collect()))
     };
     let verdicts = [&[1.0, 0.1][..], &[1.0, -1.0], &[-1.0, -1.0, 1.0], &[0.0]].map(parts);
     assert_eq!(verdicts.each_ref().map(Verdict::by_means), [Holds::Yes, Holds::Trend, Holds::No, Holds::No]);
     assert_eq!(verdicts.each_ref().map(Verdict::measure), [1.0, 0.5, 1.0 / 3.0, 0.0].map(Some));
+    // What would not be worth a claim is none.
+    assert_eq!(parts(&[0.04]).by_means(), Holds::No);
     let near = |mean| alone(None, Judged::parts(vec![Part::within("", around(mean, 9.0), 0.5)])).by_means();
     assert_eq!([-0.4, 0.6].map(near), [Holds::Yes, Holds::No]);
     let nothing = alone(Some(1.0), Judged::unmeasured("no"));

@@ -40,7 +40,7 @@ pub enum HopMedium {
 pub struct Packets {
     nodes: Vec<NodeId>,
     medium: Option<HopMedium>,
-    rdca: Vec<(u16, Header)>,
+    rdca: Vec<(NodeId, u16, Header)>,
     keeps_series: bool,
     counter: Option<ObserverId>,
     /// Routing messages when the window began, and when it was over.
@@ -62,8 +62,8 @@ impl Packets {
 
     /// The same, with sinks of RDCA at these ports. Datagrams from and to other ports are data.
     #[must_use]
-    pub fn with_rdca_at(mut self, ports: Vec<(u16, Header)>) -> Self {
-        self.rdca = ports;
+    pub fn with_rdca_at(mut self, sinks: Vec<(NodeId, u16, Header)>) -> Self {
+        self.rdca = sinks;
         self
     }
 
@@ -265,7 +265,7 @@ struct Counter {
     links: Vec<Link>,
     /// By node.
     up: Vec<bool>,
-    rdca: Vec<(u16, Header)>,
+    rdca: Vec<(NodeId, u16, Header)>,
     /// Number of the first packet made in the window.
     first: u64,
     is_open: bool,
@@ -283,20 +283,22 @@ impl Counter {
         let kind = match &packet.payload {
             _ if packet.is_routing() => return None,
             Payload::Tcp(segment) => tcp(segment),
-            Payload::Udp(datagram) => self.udp(datagram),
+            Payload::Udp(datagram) => self.udp(packet, datagram),
             Payload::Opaque(_) => Kind::Data,
             Payload::Fragment(piece) => match &*piece.whole {
                 Whole::Tcp(segment) => tcp(segment),
-                Whole::Udp(datagram) => self.udp(datagram),
+                Whole::Udp(datagram) => self.udp(packet, datagram),
                 Whole::Opaque(_) => Kind::Data,
             },
         };
         Some(kind)
     }
 
-    fn udp(&self, datagram: &UdpDatagram) -> Kind {
-        let ports = [datagram.src_port, datagram.dst_port];
-        let Some((_, header)) = self.rdca.iter().find(|(port, _)| ports.contains(port)) else {
+    fn udp(&self, packet: &Packet, datagram: &UdpDatagram) -> Kind {
+        // A sender has the port after its sink's, which may be another sink's.
+        let ends = [(packet.src, datagram.src_port), (packet.dst, datagram.dst_port)];
+        let Some((.., header)) = self.rdca.iter().find(|(node, port, _)| ends.contains(&(*node, *port)))
+        else {
             return Kind::Data;
         };
         match header.decode(&datagram.payload, Expected::default()) {

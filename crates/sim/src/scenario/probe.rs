@@ -78,12 +78,12 @@ pub struct ProbeSpec {
 }
 
 impl ProbeSpec {
-    /// The measure of some nodes, which are `drawn` anew for each run or not. RDCA has its sinks at the ports `rdca`.
+    /// The measure of some nodes, which are `drawn` anew for each run or not. RDCA has its sinks at the nodes and ports `rdca`.
     pub(super) fn measure(
         &self,
         nodes: Vec<NodeId>,
         drawn: bool,
-        rdca: Vec<(u16, Header)>,
+        rdca: Vec<(NodeId, u16, Header)>,
     ) -> Box<dyn Measure> {
         match self.kind {
             ProbeKind::Energy => Box::new(Energy::of(nodes, !drawn)),

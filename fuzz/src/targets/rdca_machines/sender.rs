@@ -1,6 +1,6 @@
 //! The sender against a sink that says anything.
 
-use anabranch_core::rdca::{Incarnation, Message, Sender, SenderEvent, Seq, StreamId};
+use anabranch_core::rdca::{Incarnation, Message, Sender, SenderConfig, SenderEvent, Seq, StreamId};
 use anabranch_core::time::Instant;
 use anabranch_wire::rdca::TimeStamp;
 use arbitrary::{Result, Unstructured};
@@ -12,6 +12,7 @@ use crate::probe::Probe;
 
 struct Checked {
     sender: Sender,
+    config: SenderConfig,
     seen: Seen,
     /// One past the last packet that was written.
     end: Seq,
@@ -25,6 +26,7 @@ pub(super) fn run(octets: &mut Unstructured<'_>, probe: &mut Probe) -> Result<()
     let incarnation = Incarnation(4);
     let mut checked = Checked {
         sender: Sender::new(config, incarnation, first),
+        config,
         seen: Seen { incarnation, stream: StreamId(9), seq: first, time: TimeStamp(0) },
         end: first,
         confirmed: first,
@@ -56,10 +58,12 @@ impl Checked {
             7..=10 => {
                 let writable = self.sender.is_writable(*now);
                 let payload = Bytes::from(vec![0; octets.int_in_range(0..=30)?]);
+                // What is longer than a datagram is several packets.
+                let packets = self.config.pieces(payload.len()) as u32;
                 match self.sender.write(*now, payload) {
                     Ok(seq) => {
                         assert!(writable && seq == self.end, "{seq:?} {:?}", self.end);
-                        self.end = seq + 1;
+                        self.end = seq + packets;
                     }
                     Err(error) => probe.feature(std::mem::discriminant(&error)),
                 }

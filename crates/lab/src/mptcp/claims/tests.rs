@@ -9,7 +9,11 @@ use crate::targets;
 /// Two runs of every cell, and how many runs were told of.
 pub(crate) fn measured() -> &'static (Tables, usize) {
     static MEASURED: Once<Tables> = Once::new();
-    MEASURED.get(Tables::run)
+    MEASURED.get(|work| Tables::run(&work.with_values(&reference())))
+}
+
+fn reference() -> Vec<(&'static str, String)> {
+    crate::mptcp::reproduction::PAPER.reference()
 }
 
 fn tables() -> &'static Tables {
@@ -116,7 +120,9 @@ fn every_figure_is_drawn() {
 /// The tables' numbers are those of `lab run mptcp`.
 #[test]
 fn numbers_are_those_of_the_experiment() {
-    let found = &crate::experiment::outcomes(&crate::mptcp::Mptcp, &["nodes=20"], 2, 1)[0];
+    let network = reference().into_iter().map(|(key, value)| format!("{key}={value}"));
+    let set: Vec<String> = network.chain(["nodes=20".to_owned()]).collect();
+    let found = &crate::experiment::outcomes(&crate::mptcp::Mptcp, &set, 2, 1)[0];
     let ours = |quantity| tables().summary("n20", Way::Printed, quantity).map(|s| s.mean);
     assert_eq!(ours(Quantity::Transmissions), found.mean("transmissions"));
     assert_eq!(ours(Quantity::DeliveryTime), found.mean("delivered_all_s"));

@@ -17,7 +17,7 @@ impl Scenario {
                 Senders::Group(group) => (&drawn.groups[*group], true),
             };
             let rdca = self.traffic.iter().filter_map(|traffic| match &traffic.carrier {
-                Carrier::Rdca(options) => Some((traffic.port, options.config.sink.header)),
+                Carrier::Rdca(options) => Some((traffic.to, traffic.port, options.config.sink.header)),
                 _ => None,
             });
             let measure = spec.measure(nodes.clone(), is_drawn, rdca.collect());

@@ -121,6 +121,35 @@ fn packets_of_all_transports_and_media_are_those_that_one_counts_by_hand() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
+/// Two streams with headers of two kinds, and a sender whose port is that of the other's sink.
+#[test]
+fn each_stream_of_rdca_is_read_with_its_own_header() {
+    let [ours, printed] = [
+        "[rdca.ours]\nalgorithm = \"paper\"\n",
+        "[rdca.printed]\nalgorithm = \"paper\"\nheader = \"printed\"\n",
+    ];
+    let stream = |name: &str, port: u16, profile: &str| {
+        let more = format!("rdca = \"{profile}\"\nport = {port}\n");
+        ten("rdca").replace("\"ten\"", &format!("\"{name}\"")) + &more
+    };
+    let alone = |port, profile| {
+        let table = if profile == "ours" { ours } else { printed };
+        counts(&run(&line("cable", &(table.to_owned() + &stream("a", port, profile)), PROBE), 1).0)
+    };
+    let alone = [alone(9101, "printed"), alone(9100, "ours")];
+    let elsewhere = "[[node]]\nname = \"n4\"\n[[link]]\nfrom = \"n2\"\nto = \"n4\"\nrate = \"1 Mbit/s\"\ndelay = \"5 ms\"\n";
+    let both = [
+        ours,
+        printed,
+        &stream("a", 9101, "printed").replace("to = \"n3\"", "to = \"n4\""),
+        &stream("b", 9100, "ours"),
+        elsewhere,
+    ];
+    let found = counts(&run(&line("cable", &both.concat(), PROBE), 1).0);
+    assert_eq!([0, 2].map(|i| found[i]), [0, 2].map(|i| alone[0][i] + alone[1][i]), "{alone:?}");
+    assert!(alone.iter().all(|counts| counts[2] > 0));
+}
+
 #[test]
 fn messages_of_set_are_data_and_those_of_rpl_are_routing() {
     let text = include_str!("../../../../../scenarios/three-gateways.toml");
