@@ -10,6 +10,7 @@ use anabranch_deploy::error::Error;
 use anabranch_deploy::output::{self, figure};
 use anabranch_deploy::service::{self, Signals};
 use anabranch_lab::experiment::{Experiment, Outcome, ParameterError, RunError};
+use anabranch_lab::reproduction::ReproduceError;
 use anabranch_sweep::spec::Runs;
 use anabranch_sweep::{Options, Point, Shard, Spec, Store, Sweep, Table, Watch, execute_here};
 use clap::Subcommand;
@@ -101,6 +102,14 @@ fn until_interrupted<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'stati
     });
     runtime.shutdown_background();
     made
+}
+
+/// A reproduction that failed, as the user sees it.
+fn not_reproduced(error: ReproduceError) -> Error {
+    match error {
+        ReproduceError::Run(error) => not_run(error),
+        other => Error::job(other.to_string()),
+    }
 }
 
 /// An error of a sweep of an experiment that the command line describes.

@@ -214,6 +214,9 @@ fn command(reproductions: &[Reproduction]) -> String {
     for reproduction in reproductions {
         text += &format!(" {}", reproduction.paper.id);
     }
+    if reproductions.iter().any(|reproduction| reproduction.map.is_some()) {
+        text += " --robustness DIR";
+    }
     if let Some(Options { extent, runs, seed }) = reproductions.first().map(|r| r.options) {
         text += if extent == Extent::Quick { " --quick" } else { "" };
         text += &runs.map(|runs| format!(" --runs {runs}")).unwrap_or_default();

@@ -7,10 +7,11 @@ use std::collections::BTreeMap;
 use anabranch_sweep::spec::{Distribution, Method, Samples, Scale};
 use serde::{Deserialize, Serialize};
 
+use crate::experiment::RunError;
 use crate::open::Open;
 use crate::plot::csv;
 use crate::plot::shares::{self, Bar};
-use crate::reproduction::{Figure, Options, Paper};
+use crate::reproduction::{Figure, Options, Paper, ReproduceError};
 use crate::stats::{self, Share};
 use crate::targets::{self, Target};
 use crate::verdict::{Holds, Verdict, number};
@@ -82,13 +83,25 @@ pub struct Found {
 
 impl Row {
     /// Measures the paper in a setting.
-    pub fn measure(paper: &Paper, options: Options, setting: &Setting, watch: &(dyn Fn() + Sync)) -> Self {
+    ///
+    /// # Errors
+    ///
+    /// What is no fault of the setting's values.
+    pub fn measure(
+        paper: &Paper,
+        options: Options,
+        setting: &Setting,
+        watch: &(dyn Fn() + Sync),
+    ) -> Result<Self, ReproduceError> {
         let values: &Values = &setting.values;
         let parameters = values.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect();
         let row = Self { setting: setting.number, parameters, impossible: None, claims: BTreeMap::new() };
         match paper.reproduce_with(options, values, watch) {
-            Ok(reproduction) => Self { claims: found(&reproduction.verdicts), ..row },
-            Err(error) => Self { impossible: Some(error.to_string()), ..row },
+            Ok(reproduction) => Ok(Self { claims: found(&reproduction.verdicts), ..row }),
+            Err(ReproduceError::Run(
+                error @ (RunError::Impossible { .. } | RunError::Scenario(_) | RunError::NotFinite { .. }),
+            )) => Ok(Self { impossible: Some(error.to_string()), ..row }),
+            Err(error) => Err(error),
         }
     }
 }
@@ -183,18 +196,24 @@ impl Study {
         (self.settings as usize + 1) * self.paper.planned(&self.options)
     }
 
-    /// What the rows say; they come in any order. Rows of other values than this study draws, or without a claim, are left out.
-    pub fn map(&self, rows: Vec<Row>) -> Map {
+    /// Those of the rows that are of this study: with the values that it draws, and every claim; each setting once.
+    pub fn own(&self, rows: Vec<Row>) -> BTreeMap<usize, Row> {
         let drawn = self.drawn();
-        let claims: Vec<Target> = targets::claims(self.paper.targets).collect();
+        let claims: Vec<Target> = self.claims();
         let is_whole =
             |row: &Row| row.impossible.is_some() || claims.iter().all(|c| row.claims.contains_key(&c.id));
-        let is_drawn =
-            |row: &Row| drawn.get(row.setting).is_some_and(|setting| setting.is_of(row)) && is_whole(row);
-        let mut rows: Vec<Row> = rows.into_iter().filter(is_drawn).collect();
-        rows.sort_by_key(|row| row.setting);
-        rows.dedup_by_key(|row| row.setting);
-        Map { study: *self, rows, claims }
+        let is_drawn = |row: &Row| drawn.get(row.setting).is_some_and(|setting| setting.is_of(row));
+        let own = rows.into_iter().filter(|row| is_drawn(row) && is_whole(row));
+        own.map(|row| (row.setting, row)).collect()
+    }
+
+    fn claims(&self) -> Vec<Target> {
+        targets::claims(self.paper.targets).collect()
+    }
+
+    /// What the rows say; they come in any order. What is not of this study is left out.
+    pub fn map(&self, rows: Vec<Row>) -> Map {
+        Map { study: *self, rows: self.own(rows).into_values().collect(), claims: self.claims() }
     }
 }
 
@@ -288,26 +307,37 @@ impl Map {
         [found.iter().filter(|found| found.holds == Holds::Yes).count(), found.len()]
     }
 
-    /// The row of the setting that reproduces most of what the paper prints of its baselines, with how many of how many; the first
-    /// of several. `None` where the paper prints no number of a baseline.
-    pub fn nearest(&self) -> Option<(&Row, [usize; 2])> {
+    /// The first of the settings that reproduce most of what the paper prints of its baselines: its row, how many of how many, and
+    /// how many settings do as well. `None` where the paper prints no number of a baseline, or no setting can be run.
+    pub fn nearest(&self) -> Option<(&Row, [usize; 2], usize)> {
         let rows = self.rows.iter().filter(|row| row.impossible.is_none());
-        let counted = rows.map(|row| (row, self.baselines(row))).filter(|(_, [_, all])| *all > 0);
-        counted.reduce(|best, next| if next.1[0] > best.1[0] { next } else { best })
+        let counted: Vec<(&Row, [usize; 2])> =
+            rows.map(|row| (row, self.baselines(row))).filter(|(_, [_, all])| *all > 0).collect();
+        let most = counted.iter().map(|(_, [count, _])| *count).max()?;
+        let mut best = counted.iter().filter(|(_, [count, _])| *count == most);
+        let (row, found) = best.next()?;
+        Some((row, *found, best.count()))
     }
 
     /// How near the reference and the best setting come to the baselines, as sentences.
     pub fn fit(&self) -> String {
-        let Some((nearest, [most, all])) = self.nearest() else {
+        if !self.claims.iter().any(|target| (self.study.paper.is_baseline)(&target.id)) {
             return "The paper prints no number of a baseline, so that no setting can be fitted to one.\n"
                 .to_owned();
+        }
+        let Some((nearest, [most, all], others)) = self.nearest() else {
+            return "No setting could be run.\n".to_owned();
         };
         let reference = self.rows.iter().find(|row| row.setting == 0 && row.impossible.is_none());
         let in_reference = reference.map_or(0, |row| self.baselines(row)[0]);
         let values: Vec<String> = nearest.parameters.iter().map(|(k, v)| format!("`{k}={v}`")).collect();
+        let as_well = match others {
+            0 => String::new(),
+            n => format!(" ({n} more do as well)"),
+        };
         let which = match nearest.setting {
-            0 => "None of the settings does better".to_owned(),
-            n => format!("Setting {n} reproduces most of them, {most}: {}", values.join(" ")),
+            0 => format!("None of the settings does better{as_well}"),
+            n => format!("Setting {n} reproduces most of them, {most}{as_well}: {}", values.join(" ")),
         };
         format!("Of the {all} rows of the baselines the reference reproduces {in_reference}. {which}.\n")
     }

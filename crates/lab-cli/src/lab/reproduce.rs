@@ -9,13 +9,13 @@ use anabranch_deploy::error::Error;
 use anabranch_deploy::output;
 use anabranch_lab::PAPERS;
 use anabranch_lab::report;
-use anabranch_lab::reproduction::{Extent, Figure, Options, Paper, ReproduceError, Reproduction};
+use anabranch_lab::reproduction::{Extent, Figure, Options, Paper, Reproduction};
 use anabranch_lab::verdict::{Holds, tally};
 use serde::Serialize;
 use tempfile::TempDir;
 
 use super::progress::Progress;
-use super::{not_run, robustness, until_interrupted};
+use super::{not_reproduced, robustness, until_interrupted};
 
 /// Options of `lab reproduce`.
 #[derive(Debug, clap::Args)]
@@ -88,14 +88,6 @@ fn maps(folder: &Path, papers: &[&'static Paper]) -> Result<Vec<Option<Figure>>,
             .with_hint("`anabranch lab robustness PAPER --out DIR` makes it"));
     }
     Ok(maps)
-}
-
-/// A reproduction that failed, as the user sees it.
-fn not_reproduced(error: ReproduceError) -> Error {
-    match error {
-        ReproduceError::Run(error) => not_run(error),
-        other => Error::job(other.to_string()),
-    }
 }
 
 fn reproduce(

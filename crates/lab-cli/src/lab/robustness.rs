@@ -1,6 +1,5 @@
 //! `anabranch lab robustness`: in how many settings of what a paper leaves open each of its claims holds.
 
-use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
@@ -19,7 +18,7 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::progress::Progress;
-use super::until_interrupted;
+use super::{not_reproduced, until_interrupted};
 
 /// Options of `lab robustness`.
 #[derive(Debug, clap::Args)]
@@ -132,7 +131,7 @@ pub(super) fn read(folder: &Path, paper: &Paper) -> Result<Option<Map>, Error> {
     let map = study.ok_or_else(|| foreign(&path, None))?.map(rows);
     match map.missing() {
         0 => Ok(Some(map)),
-        n => Err(Error::input(format!("{} lacks {n} settings, or has them of other ranges", path.display()))
+        n => Err(Error::input(format!("{} lacks settings of its study: {n}", path.display()))
             .with_hint(format!("`{} --out {}` goes on", map.command(), folder.display()))),
     }
 }
@@ -193,18 +192,19 @@ impl Journal {
 
     fn missing(&self) -> Vec<Setting> {
         let rows = self.rows.lock().expect("nothing panics with them");
-        let done: BTreeSet<usize> = rows.iter().map(|row| row.setting).collect();
+        let done = self.study.own(rows.clone());
         if !done.is_empty() {
             say!("{} of {} settings are done already", done.len(), self.study.settings + 1);
         }
-        self.study.drawn().into_iter().filter(|setting| !done.contains(&setting.number)).collect()
+        self.study.drawn().into_iter().filter(|setting| !done.contains_key(&setting.number)).collect()
     }
 
     /// Measures what is missing.
     fn fill(self, missing: Vec<Setting>, progress: &Progress) -> Result<Vec<Row>, Error> {
         let Study { paper, options, .. } = self.study;
         missing.par_iter().try_for_each(|setting| {
-            let row = Row::measure(paper, options, setting, &|| progress.advance(1));
+            let row =
+                Row::measure(paper, options, setting, &|| progress.advance(1)).map_err(not_reproduced)?;
             self.write(&row)?;
             self.rows.lock().expect("nothing panics with them").push(row);
             Ok::<(), Error>(())

@@ -46,6 +46,15 @@ fn the_same_command_goes_on_where_it_was_ended() {
         lines
     };
     assert_eq!(sorted(whole), sorted(ended));
+    // A row of other values than are drawn is none.
+    let other = read(whole, "jsonl").replacen(
+        "\"setting\":2,\"parameters\":{",
+        "\"setting\":2,\"parameters\":{\"loss\":\"0\",",
+        1,
+    );
+    fs::write(ended.join("dtc.jsonl"), other).expect("a file");
+    study(ended, "3").arg("--quiet").assert().success();
+    assert_eq!(read(whole, "csv"), read(ended, "csv"));
     let page = read(whole, "md");
     let claims = page.lines().filter(|line| line.starts_with("| dtc.")).count();
     assert_eq!(read(whole, "csv").lines().count(), 1 + claims);
@@ -58,7 +67,8 @@ fn the_same_command_goes_on_where_it_was_ended() {
     let counts = |claim: &Value| -> u64 {
         claim["counts"].as_array().expect("four").iter().map(|n| n.as_u64().expect("a number")).sum()
     };
-    assert!(all.iter().all(|claim| counts(claim) == 4 && claim["reproduced"]["high"].is_number()), "{json}");
+    let is_judged = |claim: &Value| claim["counts"][3] == 4 || claim["reproduced"]["high"].is_number();
+    assert!(all.iter().all(|claim| counts(claim) == 4 && is_judged(claim)), "{json}");
 }
 
 const OTHER: &str = "{\"paper\":\"dtc\",\"settings\":9,\"quick\":false,\"runs\":2,\"seed\":7,\"version\":\"0.0.1\",\"build\":\"\"}\n";
@@ -93,7 +103,7 @@ fn a_report_has_the_map_of_a_folder() {
     let journal = read(&maps, "jsonl");
     let less: Vec<&str> = journal.lines().take(4).collect();
     fs::write(maps.join("dtc.jsonl"), less.join("\n") + "\n").expect("a file");
-    refused("lacks 2 settings");
+    refused("lacks settings of its study: 2");
     fs::write(maps.join("dtc.jsonl"), "notes\n").expect("a file");
     refused("is no file of `lab robustness`");
 }
@@ -130,5 +140,13 @@ fn a_paper_that_is_none_and_numbers_that_cannot_be_are_refused() {
     refused(&["dtcp"]);
     refused(&["dtc", "--settings", "0"]);
     refused(&["dtc", "--runs", "0"]);
+    // What is no fault of a setting's values ends it, and is in no row.
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut command = Command::cargo_bin("anabranch-lab").expect("the program is built");
+    command.args(["lab", "robustness", "dtc", "--quick", "--settings", "2", "--runs", "42000", "--out"]);
+    let assert = command.arg(folder.path()).assert().failure().stdout("");
+    let said = String::from_utf8(assert.get_output().stderr.clone()).expect("text");
+    assert!(said.contains("1000000"), "{said}");
+    assert_eq!(read(folder.path(), "jsonl").lines().count(), 1);
     refused(&[]);
 }

@@ -112,6 +112,7 @@ fn the_page_has_everything_of_a_paper_and_loads_nothing() {
         "href=\"#dtc-figures\"",
         "How far the &lt;claims&gt; hold",
         "anabranch lab robustness dtc --settings 200",
+        "anabranch lab reproduce dtc --robustness DIR --quick --runs 3 --seed 9",
     ] {
         assert!(page.contains(wanted), "{wanted}");
     }

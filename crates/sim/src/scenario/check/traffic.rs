@@ -321,7 +321,7 @@ impl Checker<'_> {
                         sender.longest()
                     );
                     let hint = format!(
-                        "raise `queue_packets` or `datagram` of `rdca.{}`",
+                        "raise `datagram`, or `queue_packets` and `reorder_packets` alike, of `rdca.{}`",
                         section.rdca.as_deref().unwrap_or("default")
                     );
                     return self.fault(at!["traffic", i, "payload"], message, Some(&hint));
