@@ -198,13 +198,16 @@ pub(crate) fn write(table: &Table<'_>, folder: &Path) -> Result<[PathBuf; 2], Er
     fs::create_dir_all(folder).map_err(|e| Error::unwritable(folder, &e))?;
     let whole = |path: &Path, fill: &dyn Fn(&mut Whole) -> Result<(), anabranch_sweep::Error>| {
         let mut file = Whole::create(path)?;
-        fill(&mut file).map_err(|e| {
-            Error::job(format!("cannot write {}: {e}", path.display()))
-                .with_hint("make room, then give the same command again: what is done is kept")
-        })?;
+        fill(&mut file).map_err(|e| unwritten(path, &e))?;
         file.keep()
     };
     whole(&files[0], &|file| table.write_parquet(file))?;
     whole(&files[1], &|file| table.write_csv(file))?;
     Ok(files)
+}
+
+/// A file that could not be written, beside others that keep what is done.
+pub(crate) fn unwritten(path: &Path, error: &dyn std::error::Error) -> Error {
+    Error::job(format!("cannot write {}: {error}", path.display()))
+        .with_hint("make room, then give the same command again: what is done is kept")
 }

@@ -15,6 +15,12 @@ pub struct Open {
     pub range: Range,
 }
 
+impl Open {
+    pub(crate) const fn new(parameter: &'static str, erratum: &'static str, range: Range) -> Self {
+        Self { parameter, erratum, range }
+    }
+}
+
 /// Plausible values, with the unit that stands behind a number.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Range {

@@ -115,6 +115,13 @@ pub enum Extent {
     Quick,
 }
 
+impl Extent {
+    /// A few, or the papers'.
+    pub const fn of(is_quick: bool) -> Self {
+        if is_quick { Self::Quick } else { Self::Full }
+    }
+}
+
 /// What is asked for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Options {

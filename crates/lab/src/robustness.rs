@@ -13,7 +13,7 @@ use crate::plot::csv;
 use crate::plot::shares::{self, Bar};
 use crate::reproduction::{Figure, Options, Paper, ReproduceError};
 use crate::stats::{self, Share};
-use crate::targets::{self, Target};
+use crate::targets::{self, Target, is_percent};
 use crate::verdict::{Holds, Verdict, number};
 use crate::work::Values;
 
@@ -29,19 +29,13 @@ pub struct Setting {
 }
 
 impl Setting {
-    /// Whether a row has its values.
-    fn is_of(&self, row: &Row) -> bool {
-        let values = || self.values.iter().map(|(key, value)| (*key, value.as_str()));
-        row.parameters.len() == self.values.len()
-            && row
-                .parameters
-                .iter()
-                .map(|(k, v)| (k.as_str(), v.as_str()))
-                .all(|own| values().any(|value| value == own))
+    /// The values as a row has them.
+    fn parameters(&self) -> BTreeMap<String, String> {
+        self.values.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect()
     }
 }
 
-/// So many settings after one that is given.
+/// That many settings after one that is given; each stands at its number.
 pub fn draw(open: &[Open], first: Vec<(&'static str, String)>, count: u32, seed: u64) -> Vec<Setting> {
     let evenly = Distribution::Uniform { low: 0.0, high: 1.0, scale: Scale::Number };
     let axes = open.iter().map(|open| (open.parameter.to_owned(), evenly.clone())).collect();
@@ -94,8 +88,8 @@ impl Row {
         watch: &(dyn Fn() + Sync),
     ) -> Result<Self, ReproduceError> {
         let values: &Values = &setting.values;
-        let parameters = values.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect();
-        let row = Self { setting: setting.number, parameters, impossible: None, claims: BTreeMap::new() };
+        let (number, parameters) = (setting.number, setting.parameters());
+        let row = Self { setting: number, parameters, impossible: None, claims: BTreeMap::new() };
         match paper.reproduce_with(options, values, watch) {
             Ok(reproduction) => Ok(Self { claims: found(&reproduction.verdicts), ..row }),
             Err(ReproduceError::Run(
@@ -113,10 +107,6 @@ impl Found {
         let change = if is_percent(unit) { ours - paper } else { 100.0 * (ours / paper - 1.0) };
         change.is_finite().then_some(change)
     }
-}
-
-fn is_percent(unit: &str) -> bool {
-    ["%", "percentage points"].contains(&unit)
 }
 
 fn found(verdicts: &[Verdict]) -> BTreeMap<String, Found> {
@@ -191,18 +181,14 @@ impl Study {
         draw(self.paper.open, self.paper.reference(), self.settings, self.options.seed)
     }
 
-    /// Runs that all settings take.
-    pub fn planned(&self) -> usize {
-        (self.settings as usize + 1) * self.paper.planned(&self.options)
-    }
-
     /// Those of the rows that are of this study: with the values that it draws, and every claim; each setting once.
     pub fn own(&self, rows: Vec<Row>) -> BTreeMap<usize, Row> {
         let drawn = self.drawn();
         let claims: Vec<Target> = self.claims();
         let is_whole =
             |row: &Row| row.impossible.is_some() || claims.iter().all(|c| row.claims.contains_key(&c.id));
-        let is_drawn = |row: &Row| drawn.get(row.setting).is_some_and(|setting| setting.is_of(row));
+        let is_drawn =
+            |row: &Row| drawn.get(row.setting).is_some_and(|setting| setting.parameters() == row.parameters);
         let own = rows.into_iter().filter(|row| is_drawn(row) && is_whole(row));
         own.map(|row| (row.setting, row)).collect()
     }
@@ -213,7 +199,11 @@ impl Study {
 
     /// What the rows say; they come in any order. What is not of this study is left out.
     pub fn map(&self, rows: Vec<Row>) -> Map {
-        Map { study: *self, rows: self.own(rows).into_values().collect(), claims: self.claims() }
+        let rows = self.own(rows).into_values().collect();
+        let mut map = Map { study: *self, rows, claims: self.claims(), robust: Vec::new() };
+        let drawn = self.drawn();
+        map.robust = map.claims.iter().map(|target| map.claim(target, &drawn)).collect();
+        map
     }
 }
 
@@ -223,6 +213,8 @@ pub struct Map {
     study: Study,
     rows: Vec<Row>,
     claims: Vec<Target>,
+    /// In their order.
+    robust: Vec<Robust>,
 }
 
 impl Map {
@@ -232,11 +224,11 @@ impl Map {
     }
 
     /// Each claim, in the order of the list of targets.
-    pub fn robust(&self) -> Vec<Robust> {
-        self.claims.iter().map(|target| self.claim(target)).collect()
+    pub fn robust(&self) -> &[Robust] {
+        &self.robust
     }
 
-    fn claim(&self, target: &Target) -> Robust {
+    fn claim(&self, target: &Target, drawn: &[Setting]) -> Robust {
         let found = |row: &Row| row.claims.get(&target.id).copied();
         let all: Vec<Found> = self.possible().filter_map(found).collect();
         let counts = Holds::ALL.map(|holds| all.iter().filter(|found| found.holds == holds).count() as u64);
@@ -264,17 +256,15 @@ impl Map {
                 &all.iter().filter_map(|found| found.change(unit)).collect::<Vec<_>>(),
                 0.5,
             ),
-            deciding: self.deciding(&target.id),
+            deciding: self.deciding(&target.id, drawn),
         }
     }
 
     /// The two parameters that explain most of the variance of a claim's number, of its logarithm where all are above 0.
-    fn deciding(&self, id: &str) -> Vec<(&'static str, f64)> {
-        let settings = self.study.drawn();
-        let measured = self.possible().filter_map(|row| {
-            let setting = settings.iter().find(|setting| setting.number == row.setting)?;
-            Some((&setting.places, row.claims.get(id)?.measure?))
-        });
+    fn deciding(&self, id: &str, drawn: &[Setting]) -> Vec<(&'static str, f64)> {
+        let measured = self
+            .possible()
+            .filter_map(|row| Some((&drawn[row.setting].places, row.claims.get(id)?.measure?)));
         let (places, mut values): (Vec<&Vec<f64>>, Vec<f64>) = measured.unzip();
         if values.iter().all(|value| *value > 0.0) {
             values.iter_mut().for_each(|value| *value = value.ln());
@@ -384,7 +374,7 @@ impl Map {
             self.fit(),
             paper.id
         );
-        for robust in self.robust() {
+        for robust in &self.robust {
             let claim = robust.claim.replace('|', "\\|");
             text += &format!(
                 "| {} | {claim} | {} | {} | {} | {} | {} |\n",
@@ -425,13 +415,13 @@ impl Map {
 
     /// The picture.
     pub fn svg(&self) -> String {
-        let bars = self.robust().into_iter().map(|robust| {
+        let bars = self.robust.iter().map(|robust| {
             let all = robust.counts.iter().sum::<u64>().max(1) as f64;
             Bar {
                 parts: robust.counts.map(|count| count as f64 / all).to_vec(),
                 interval: robust.reproduced.map(|share| (share.low, share.high)),
                 note: robust.depends_on().replace('`', ""),
-                label: robust.id,
+                label: robust.id.clone(),
             }
         });
         let title = format!("{}: {} settings of what is open", self.study.paper.id, self.possible().count());
@@ -445,9 +435,9 @@ impl Map {
         head.extend(["share", "share_low", "share_high", "trend", "trend_low", "trend_high"].map(Into::into));
         head.extend(["ours", "first", "first_share", "second", "second_share"].map(Into::into));
         let mut text = csv::record(&head);
-        for robust in self.robust() {
+        for robust in &self.robust {
             let word = robust.in_reference.map_or("", Holds::word).to_owned();
-            let mut fields = vec![robust.id, robust.section, robust.claim, word];
+            let mut fields = vec![robust.id.clone(), robust.section.clone(), robust.claim.clone(), word];
             fields.extend(robust.counts.map(|count| count.to_string()));
             for share in [robust.reproduced, robust.in_trend] {
                 let ends =

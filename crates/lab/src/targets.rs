@@ -80,6 +80,11 @@ impl Target {
     }
 }
 
+/// Whether numbers of that unit are per cent, so that their differences are points.
+pub(crate) fn is_percent(unit: &str) -> bool {
+    ["%", "percentage points"].contains(&unit)
+}
+
 #[derive(Deserialize)]
 struct File {
     target: Vec<Target>,

@@ -624,8 +624,8 @@ impl Verdict {
         let (printed, found) = (self.by()?, self.judged.found()?.mean);
         let off = found - printed;
         let (value, unit) = match self.unit.as_str() {
-            "%" | "percentage points" => (off, "points"),
-            _ if printed == 0.0 => (off, self.unit.as_str()),
+            unit if targets::is_percent(unit) => (off, "points"),
+            unit if printed == 0.0 => (off, unit),
             _ => (100.0 * off / printed, "%"),
         };
         let value = if value.abs() < 0.05 { 0.0 } else { value };

@@ -200,7 +200,7 @@ pub struct Explained {
     /// there; 0 where that is below 0. With groups by one of several independent parameters it estimates that one's first-order index
     /// (Sobol 1993).
     pub share: f64,
-    /// How probable it is that so much or more lies between groups that mean nothing: Fisher's F.
+    /// How probable it is that as much or more lies between groups that mean nothing: Fisher's F.
     pub p: f64,
 }
 

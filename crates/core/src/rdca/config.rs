@@ -299,7 +299,7 @@ impl SenderConfig {
         usize::from(self.datagram).saturating_sub(self.header.data_octets())
     }
 
-    /// Packets into which so many bytes of the application are cut (section 3.2.1).
+    /// Packets into which that many bytes of the application are cut (section 3.2.1).
     pub fn pieces(&self, bytes: usize) -> usize {
         bytes.div_ceil(self.max_payload().max(1)).max(1)
     }
@@ -374,7 +374,7 @@ pub struct SinkConfig {
     /// The same, in intervals between packets, whichever is more, up to 100 ms: 3. On a slow path a single
     /// packet takes longer than [`SinkConfig::least_waiting`]. The paper has none.
     pub least_waiting_intervals: u8,
-    /// No notification sooner than so many packets of the sender after the last one: it bounds the control load of a sender that the
+    /// No notification sooner than that many packets of the sender after the last one: it bounds the control load of a sender that the
     /// network cannot satisfy. 0 by default and in the paper.
     pub notice_packets: u16,
     /// What is said of a queue that stays. `None` in the paper: a queue that is full rises no more, and nothing is said.

@@ -165,7 +165,7 @@ enum Hearing {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Path {
     Good,
-    /// It has broken: nothing is sent before `until`, then one packet. It broke so many times without a word of the sink between.
+    /// It has broken: nothing is sent before `until`, then one packet. It broke `times` times without a word of the sink between.
     Broken {
         until: Instant,
         times: u8,
@@ -411,7 +411,7 @@ impl Sender {
             + self.rate.interval(&self.config) * u64::from(intervals)
     }
 
-    /// When there is or will be room for so many packets; `None`: not before something is sent or confirmed. What is longer than
+    /// When there is or will be room for that many packets; `None`: not before something is sent or confirmed. What is longer than
     /// may wait unsent waits alone.
     fn room_at(&self, now: Instant, packets: usize) -> Option<Instant> {
         let unsent = self.queue.unsent();
@@ -424,7 +424,7 @@ impl Sender {
         }
     }
 
-    /// Places that are wanting in the queue for so many packets.
+    /// Places that are wanting in the queue for that many packets.
     fn wanting(&self, packets: usize) -> usize {
         (self.queue.len() + packets).saturating_sub(self.config.most_packets())
     }

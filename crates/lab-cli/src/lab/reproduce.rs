@@ -50,7 +50,7 @@ pub(crate) fn main(arguments: &Arguments) -> Result<(), Error> {
     let named = |paper: &Paper| arguments.papers.is_empty() || arguments.papers.iter().any(|p| p == paper.id);
     let papers: Vec<&'static Paper> = PAPERS.into_iter().filter(|paper| named(paper)).collect();
     let options = Options {
-        extent: if arguments.quick { Extent::Quick } else { Extent::Full },
+        extent: Extent::of(arguments.quick),
         runs: arguments.runs.map(|n| n as usize),
         seed: arguments.seed,
     };

@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use super::progress::Progress;
 use super::{not_reproduced, until_interrupted};
+use crate::sweep::unwritten;
 
 /// Options of `lab robustness`.
 #[derive(Debug, clap::Args)]
@@ -51,10 +52,9 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn main(arguments: &Arguments) -> Result<(), Error> {
-    let paper: &'static Paper =
-        PAPERS.into_iter().find(|paper| paper.id == arguments.paper).expect("checked by the parser");
+    let paper = named(&arguments.paper).expect("checked by the parser");
     let options = Options {
-        extent: if arguments.quick { Extent::Quick } else { Extent::Full },
+        extent: Extent::of(arguments.quick),
         runs: Some(arguments.runs as usize),
         seed: arguments.seed,
     };
@@ -74,6 +74,10 @@ pub(crate) fn main(arguments: &Arguments) -> Result<(), Error> {
         file.keep()?;
     }
     said(&map, arguments)
+}
+
+fn named(id: &str) -> Option<&'static Paper> {
+    PAPERS.into_iter().find(|paper| paper.id == id)
 }
 
 fn said(map: &Map, arguments: &Arguments) -> Result<(), Error> {
@@ -111,9 +115,8 @@ impl Head {
     }
 
     fn study(&self) -> Option<Study> {
-        let paper = PAPERS.into_iter().find(|paper| paper.id == self.paper)?;
-        let extent = if self.quick { Extent::Quick } else { Extent::Full };
-        let options = Options { extent, runs: Some(self.runs), seed: self.seed };
+        let paper = named(&self.paper)?;
+        let options = Options { extent: Extent::of(self.quick), runs: Some(self.runs), seed: self.seed };
         Some(Study { paper, settings: self.settings, options })
     }
 }
@@ -222,9 +225,4 @@ fn foreign(path: &Path, before: Option<&Head>) -> Error {
     };
     Error::input(format!("{} {whose}", path.display()))
         .with_hint("name another folder with --out, or remove the file")
-}
-
-fn unwritten(path: &Path, error: &io::Error) -> Error {
-    Error::job(format!("cannot write {}: {error}", path.display()))
-        .with_hint("make room, then give the same command again: what is done is kept")
 }

@@ -4,6 +4,7 @@ use super::html::{commands, escaped, prose, table};
 use super::{badge, marked};
 use crate::errata::Erratum;
 use crate::reproduction::{Figure, ParameterRow, Reproduction, Table};
+use crate::targets::is_percent;
 use crate::verdict::{self, Figure as Number, Holds, Verdict, number, tally};
 
 /// Its parts, by the second half of their names.
@@ -121,7 +122,7 @@ fn in_numbers(verdict: &Verdict) -> String {
     };
     let ours = verdict.judged.ours;
     // A row in points has its differences in points.
-    let points = if verdict.unit == "%" || verdict.unit == "percentage points" { "points" } else { "%" };
+    let points = if is_percent(&verdict.unit) { "points" } else { "%" };
     let above = ours.and_then(|ours| ours.change).map_or("–".to_owned(), |change| {
         let sign = if change.mean > 0.0 { "+" } else { "" };
         format!("{sign}{} {points}", change.text())

@@ -116,7 +116,7 @@ fn a_map_says_how_often_a_claim_holds_and_on_what_that_depends() {
     });
     rows.reverse();
     let map = study.map(rows.clone());
-    let robust = map.robust().remove(0);
+    let robust = &map.robust()[0];
     assert_eq!((robust.counts, robust.in_reference), ([100, 300, 0, 0], Some(Holds::Trend)));
     assert!(robust.ours.is_some_and(|ours| (ours + 50.0).abs() < 1e-9), "{:?}", robust.ours);
     let share = robust.reproduced.expect("400 settings");

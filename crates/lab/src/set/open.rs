@@ -4,11 +4,7 @@ use crate::open::{Open, Range};
 
 /// Erratum S20.
 pub(super) const OPEN: &[Open] = &[
-    open("wireless_loss", Range::Even(0.0, 3.0, "%")),
-    open("wired_delay", Range::Even(5.0, 50.0, "ms")),
-    open("tcp", Range::OneOf(&["paper", "modern"])),
+    Open::new("wireless_loss", "S20", Range::Even(0.0, 3.0, "%")),
+    Open::new("wired_delay", "S20", Range::Even(5.0, 50.0, "ms")),
+    Open::new("tcp", "S20", Range::OneOf(&["paper", "modern"])),
 ];
-
-const fn open(parameter: &'static str, range: Range) -> Open {
-    Open { parameter, erratum: "S20", range }
-}

@@ -311,7 +311,7 @@ impl RdcaSink {
         }
     }
 
-    /// The same, for packets that are each cut into so many datagrams.
+    /// The same, for packets that are each cut into that many datagrams.
     #[must_use]
     pub fn cut_into(self, pieces: u32) -> Self {
         Self { pieces: pieces.max(1), ..self }

@@ -64,7 +64,7 @@ impl Interfaces {
 }
 
 impl PathUse {
-    /// TCP for a path of so many links, where it follows from them.
+    /// TCP for a path of that many links, where it follows from them.
     fn tcp(&self, base: tcp::Config, hops: u32) -> Option<tcp::Config> {
         let adaptation = self.adaptation?;
         let limits = adaptation.limits(hops);
@@ -79,7 +79,7 @@ impl PathUse {
         Some(tcp::Config { congestion, rto, ..base })
     }
 
-    /// The transport of a connection that is opened on a path of so many links.
+    /// The transport of a connection that is opened on a path of that many links.
     fn transport(&self, transport: TransportConfig, hops: u32) -> TransportConfig {
         match transport {
             TransportConfig::Multipath(config) => {

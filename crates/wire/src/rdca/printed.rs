@@ -7,7 +7,7 @@
 //!            1   2     3      4    22
 //! ```
 //!
-//! The paper names the fields and not their widths. The time stamp counts units of 1024 microseconds, as 802.11 does. Whoever
+//! The paper names the fields and not their widths. The time stamp counts units of 1024 microseconds, as 802.11 does. What
 //! reads a data packet completes number and time stamp to those next to what is expected, and knows the stream by its sender alone;
 //! nothing says that a packet was sent before, is the last, or asks to be confirmed. What the paper has no message for bears
 //! the type of the one that goes the same way.
@@ -161,7 +161,7 @@ pub(super) fn decode(datagram: &Bytes, expected: Expected) -> Result<Message, De
         kind::REFUSE => {
             let reason = RefuseReason::from_code(flags).ok_or(bad("reason", 0))?;
             let answers = match (fields.word("what it answers")?, reason) {
-                // Data says nothing of its stream, which is that of whoever reads this.
+                // Data says nothing of its stream, which is that of the reader.
                 (0, RefuseReason::UnknownStream) => expected.stream.0,
                 (answers, _) => answers,
             };

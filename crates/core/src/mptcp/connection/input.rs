@@ -237,7 +237,7 @@ impl Connection {
         }
     }
 
-    /// Whether data that follows upon a hole is acknowledged at once, where so many octets were held behind it: the window on all
+    /// Whether data that follows upon a hole is acknowledged at once, where that many octets were held behind it: the window on all
     /// subflows depends on it. A peer that says itself when it wants an acknowledgement waits for one only if its window is small.
     fn tells_of_holes(&self, held: u64) -> bool {
         let small = held > u64::from(self.config.tcp.receive_buffer / 2);

@@ -8,7 +8,7 @@
 //!
 //! The paper leaves open what is in flight when numbers are computed: they hold for rounds that begin with nothing in flight,
 //! and are used here as they are. What a path without room has not sent by then counts among the packets that wait. A path that
-//! repairs a time-out gives up its number: nobody knows when it would send.
+//! repairs a time-out gives up its number: it is not known when it would send.
 
 use alloc::vec::Vec;
 

@@ -1,5 +1,5 @@
 //! A-NewReno: a window between two bounds ("Multipath TCP Over Multi-Hop Heterogeneous Wireless IoT Networks", section IV). Without
-//! losses it moves once in so many rounds, or it is explored and then held: [`AdaptivePhases`].
+//! losses it moves once in `update_every` rounds, or it is explored and then held: [`AdaptivePhases`].
 //!
 //! Where the paper leaves a choice: fast retransmit sets window and threshold to max(1, floor(w / 2)) segments
 //! (errata M29), and doubling stops at the threshold and at w_max (M21). How well a window performs is what it delivers per
@@ -70,7 +70,7 @@ impl Adaptive {
         self.segments = grown.min(u32::from(self.options.w_max)).max(self.segments);
     }
 
-    /// A round has delivered so much.
+    /// A round has delivered `rate` octets per second.
     fn perform(&mut self, rate: u64) {
         match self.phase {
             Phase::Explore(Some((best, most))) if rate <= most => {
