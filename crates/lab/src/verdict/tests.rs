@@ -223,3 +223,151 @@ fn numbers_have_the_digits_that_say_something() {
         (Some("+2.0 packets"), None)
     });
 }
+
+/// Claims of every kind with anything for what was found, and properties that hold for all.
+mod properties {
+    use proptest::prelude::*;
+    use proptest::strategy::ValueTree;
+    use proptest::test_runner::TestRunner;
+
+    use super::*;
+
+    /// A claim with runs behind it, in a unit of its own.
+    #[derive(Clone, Debug)]
+    struct Case {
+        kind: usize,
+        printed: f64,
+        /// By means of several quantities: the first is the number, the others are parts.
+        runs: Vec<Vec<f64>>,
+    }
+
+    const KINDS: [&str; 6] = ["number", "number with a trend", "gain", "at most", "at least", "in words"];
+
+    fn cases() -> impl Strategy<Value = Case> {
+        let near = prop_oneof![Just(1.0), 0.85..1.15f64, -1.0..3.0f64];
+        let apart = prop_oneof![Just(0.0), 0.001..0.05f64, 0.05..1.0f64];
+        let quantity = (near, apart, proptest::collection::vec(-1.0..1.0f64, 1..9));
+        (0..KINDS.len(), 3.0..1000.0f64, proptest::collection::vec(quantity, 1..5)).prop_map(
+            |(kind, printed, quantities)| {
+                let runs = quantities.into_iter().map(|(mean, apart, noise)| {
+                    noise.into_iter().map(|by| printed * (mean + apart * by)).collect()
+                });
+                Case { kind, printed, runs: runs.collect() }
+            },
+        )
+    }
+
+    impl Case {
+        /// In another unit, of which `unit` are one.
+        fn judged(&self, unit: f64) -> (Target, Judged) {
+            let scaled: Vec<_> = self
+                .runs
+                .iter()
+                .map(|values| runs(&values.iter().map(|value| value * unit).collect::<Vec<_>>()))
+                .collect();
+            let (number, printed) = (scaled[0], self.printed * unit);
+            // By how much each is above half of what is printed.
+            let parts: Vec<Part> = self
+                .runs
+                .iter()
+                .map(|values| {
+                    let above: Vec<f64> =
+                        values.iter().map(|value| (value - 0.5 * self.printed) * unit).collect();
+                    Part::effect("a part", runs(&above), MATTERS * printed)
+                })
+                .collect();
+            let judged = match self.kind {
+                0 => Judged::number(number, Tolerance::Own(0.1 * printed)),
+                1 => Judged::number(number, Tolerance::Own(0.1 * printed)).or_at_least(parts[0].clone()),
+                2 => Judged::gain(number, "base"),
+                3 => Judged::at_most(number),
+                4 => Judged::at_least(number),
+                _ => Judged::parts(parts),
+            };
+            (target("x", (self.kind < 5).then_some(printed), false), judged)
+        }
+    }
+
+    fn verdicts(claims: Vec<(Target, Judged)>) -> Vec<Holds> {
+        judge(claims).iter().map(|verdict| verdict.holds).collect()
+    }
+
+    /// Data for each rule bring about every verdict that the rule has.
+    #[test]
+    fn every_rule_can_come_to_each_of_its_verdicts() {
+        let mut runner = TestRunner::deterministic();
+        let mut seen = [[0; 4]; KINDS.len()];
+        for _ in 0..4000 {
+            let case = cases().new_tree(&mut runner).expect("a case").current();
+            let holds = verdicts(vec![case.judged(1.0)])[0];
+            let place = Holds::ALL.iter().position(|one| *one == holds).expect("one of all");
+            seen[case.kind][place] += 1;
+        }
+        for (kind, seen) in KINDS.iter().zip(seen) {
+            // Without a second scheme there is no trend.
+            let has_trend = ["number with a trend", "gain", "in words"].contains(kind);
+            for (verdict, number) in Holds::ALL.iter().zip(seen) {
+                let can = has_trend || *verdict != Holds::Trend;
+                assert_eq!(number > 0, can, "{kind}: {} {number} times", verdict.word());
+            }
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        /// Units, the order of the claims, and our protocol beside change nothing.
+        #[test]
+        fn units_order_and_our_protocol_change_no_verdict(cases in proptest::collection::vec(cases(), 1..6), turn in 0usize..6, baseline in 80.0..120.0f64) {
+            let claims = |unit: f64| {
+                // What every gain is over.
+                let base = target("base", Some(100.0 * unit), false);
+                let judged = Judged::number(Some(found(baseline * unit, Some(unit))), Tolerance::Own(10.0 * unit));
+                let cases = cases.iter().map(|case| case.judged(unit));
+                cases.chain([(base, judged)]).collect::<Vec<_>>()
+            };
+            let wanted = verdicts(claims(1.0));
+            prop_assert_eq!(&verdicts(claims(1024.0)), &wanted);
+            let mut turned = claims(1.0);
+            let by = turn % turned.len();
+            turned.rotate_left(by);
+            let mut found = verdicts(turned);
+            found.rotate_right(by);
+            prop_assert_eq!(&found, &wanted);
+            let beside = claims(1.0).into_iter().map(|(target, judged)| {
+                (target, judged.beside(Some(Figure::computed(1e9)), Some(Figure::computed(-50.0))))
+            });
+            prop_assert_eq!(verdicts(beside.collect()), wanted);
+        }
+
+        /// More tests make no more successes; without a test a claim is judged by itself.
+        #[test]
+        fn company_proves_nothing(one in cases(), others in proptest::collection::vec(cases(), 1..6)) {
+            let alone = verdicts(vec![one.judged(1.0)])[0];
+            let all = std::iter::once(&one).chain(&others).map(|case| case.judged(1.0)).collect();
+            let among = verdicts(all)[0];
+            prop_assert!(among != Holds::Yes || alone == Holds::Yes, "{alone:?} alone");
+            // A claim of several parts may be open alone, and in trend once one of them is seen not to hold.
+            let is_number = one.kind < 5;
+            prop_assert!(
+                !is_number || among != Holds::Trend || [Holds::Yes, Holds::Trend].contains(&alone),
+                "{alone:?} alone"
+            );
+            if [0, 3, 4].contains(&one.kind) {
+                prop_assert_eq!(among, alone);
+            }
+        }
+
+        /// A number is judged alike on either side, and farther off is never better.
+        #[test]
+        fn a_number_is_judged_by_how_far_it_is_off(off in 0.0..0.3f64, more in 0.0..0.3f64, half in 0.0..0.2f64) {
+            let holds = |off: f64| {
+                let judged = Judged::number(Some(found(1.0 + off, Some(half))), Tolerance::Own(0.1));
+                alone(Some(1.0), judged).holds
+            };
+            prop_assert_eq!(holds(off), holds(-off));
+            let rank = |holds| [Holds::No, Holds::Open, Holds::Yes].iter().position(|one| *one == holds);
+            prop_assert!(rank(holds(off + more)) <= rank(holds(off)));
+        }
+    }
+}
