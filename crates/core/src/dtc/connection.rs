@@ -161,10 +161,15 @@ impl Half {
         (self.srtt != 0).then(|| Duration::from_micros(u64::from(self.srtt)))
     }
 
-    /// A segment with data, SYN or FIN passes: the measurement begins or is abandoned. True with the
-    /// latter.
+    /// A segment with data, SYN or FIN passes: a measurement begins, if it `measures`, or is abandoned. Returns with the
+    /// segment's place whether one was abandoned.
     #[inline]
-    pub(super) fn observe_data(&mut self, now: Instant, segment: &Segment) -> (Arrival, bool) {
+    pub(super) fn observe_data(
+        &mut self,
+        now: Instant,
+        segment: &Segment,
+        measures: bool,
+    ) -> (Arrival, bool) {
         let end = segment.seq_end();
         let syn = segment.flags.contains(Flags::SYN);
         let fin = segment.flags.contains(Flags::FIN);
@@ -185,7 +190,7 @@ impl Half {
         self.set(Self::FIN_SEEN, fin);
         self.advanced_at = now;
         self.set(Self::HIGHEST_KNOWN, true);
-        if !self.has(Self::SAMPLING) {
+        if measures && !self.has(Self::SAMPLING) {
             self.set(Self::SAMPLING, true);
             self.set(Self::SYN_SAMPLE, syn);
             self.sample_len = segment.seq_len().min(u32::from(u16::MAX)) as u16;

@@ -3,8 +3,8 @@
 use std::net::{IpAddr, Ipv4Addr};
 
 use anabranch_core::dtc::{
-    AckCustody, Backoff, Chance, Config, Displacement, DuplicateAcks, FlowKey, LinkEvent, Node, SackForEnds,
-    Transmit, Verdict,
+    AckCustody, Backoff, Chance, Config, Displacement, DuplicateAcks, FlowKey, FlyingStart, LinkEvent, Node,
+    SackForEnds, Transmit, Verdict,
 };
 use anabranch_core::segment::{
     Dss, Flags, Options, SackBlock, SackBlocks, Segment, SeqNumber, Timestamps, WireDsn,
@@ -494,6 +494,37 @@ fn flying_start_repeats_syn_at_once_and_measures_from_the_first() {
         bench.wait(60);
         bench.pass(data(1));
         assert_eq!(bench.node.local_rtt(back(), &ack(1, &[])), Some(Duration::from_millis(60)));
+    }
+}
+
+/// Section IV-C: they begin with TCP's initial time-out, in both directions, and where SYN and SYN-ACK are repeated.
+#[test]
+fn without_flying_start_the_handshake_is_not_measured() {
+    for flying_start in [FlyingStart::Off, FlyingStart::On] {
+        let mut bench = Bench::new(Config { flying_start, ..Config::paper() });
+        bench.pass(syn(true));
+        bench.wait(200);
+        bench.pass(syn_ack(true));
+        if flying_start == FlyingStart::Off {
+            bench.wait(1000);
+            bench.pass(syn(true));
+            bench.wait(200);
+            bench.pass(syn_ack(true));
+        }
+        let known = |bench: &Bench| {
+            [bench.node.local_rtt(forth(), &data(1)), bench.node.local_rtt(back(), &ack(1, &[]))]
+        };
+        let handshake = (flying_start == FlyingStart::On).then_some(Duration::from_millis(200));
+        assert_eq!(known(&bench), [handshake, None], "{flying_start:?}");
+        bench.wait(60);
+        bench.pass(data(1));
+        let answer = (flying_start == FlyingStart::On).then_some(Duration::from_millis(60));
+        assert_eq!(known(&bench)[1], answer, "{flying_start:?}");
+        // The first data is measured either way.
+        bench.wait(RTT);
+        bench.pass(ack(2, &[]));
+        let first = Duration::from_millis(RTT);
+        assert!(known(&bench)[0].is_some_and(|rtt| flying_start == FlyingStart::On || rtt == first));
     }
 }
 

@@ -4,6 +4,7 @@ use super::config::Mode;
 use super::figures::Drawn;
 use super::tables::{HOPS, LOSSES, Tables};
 use crate::dtc::TARGETS;
+use crate::plot::Point;
 use crate::stats::Summary;
 use crate::targets::Target;
 use crate::verdict::{self, Figure, Judged, MATTERS, Part, Tolerance, Verdict, shown};
@@ -20,8 +21,8 @@ struct Judge<'a> {
 }
 
 /// Why a number of the paper's nodes is missed.
-const NODES: &str = "section IV leaves choices open (D11, D14 to D16), none of which moves the cell of 11 hops and 15 % loss by more than \
-                     3.5 %; what else the paper's nodes do is not said";
+const NODES: &str = "section IV leaves choices open (D11, D14 to D16), of which D14 and D16 move these numbers; what else the paper's nodes do \
+                     is not said";
 
 /// Why a comparison with plain TCP is missed.
 const PLAIN: &str = "our plain TCP backs off as RFC 6298 has it, the paper's stack is not said (D22)";
@@ -286,16 +287,18 @@ impl Judge<'_> {
                 Judged::parts(vec![Part::effect(what, rare, 0.0)])
             }
             "trend.8" => {
-                // From which sample on the estimate stays within a tenth of its last value.
-                let settled = |list: &[f64]| {
-                    let last = list.last().copied().unwrap_or(f64::NAN);
-                    list.iter().rposition(|y| (y - last).abs() > 0.1 * last).map_or(0, |i| i + 1)
+                // From which segment on the estimate stays within a tenth of its last value; 0 is the handshake.
+                let settled = |curve: usize| {
+                    let points = self.points("9", curve);
+                    let last = points.last().map_or(f64::NAN, |point| point.y);
+                    let off = points.iter().rposition(|point| (point.y - last).abs() > 0.1 * last);
+                    points.get(off.map_or(0, |i| i + 1)).map_or(f64::NAN, |point| point.x)
                 };
-                let [with, without] = [0, 1].map(|i| settled(&self.curve("9", i)));
+                let [with, without] = [0, 1].map(settled);
                 let what = format!(
-                    "within a tenth of its last value from sample {with} on, without flying start from {without} on; much earlier is half"
+                    "within a tenth of its last value from segment {with} on, without flying start from {without} on; much earlier is half"
                 );
-                Judged::parts(vec![Part::fact(what, 2 * with <= without && without > 0)])
+                Judged::parts(vec![Part::fact(what, 2.0 * with <= without && without > 0.0)])
                     .noting("the first run")
             }
             "trend.9" => {
@@ -327,10 +330,13 @@ impl Judge<'_> {
     }
 
     /// The y of a figure's curve.
-    fn curve(&self, id: &str, curve: usize) -> Vec<f64> {
+    fn points(&self, id: &str, curve: usize) -> &[Point] {
         let drawn = self.drawn.iter().find(|d| d.id == id);
-        let series = drawn.and_then(|d| d.chart.series.get(curve));
-        series.map(|s| s.points.iter().map(|p| p.y).collect()).unwrap_or_default()
+        drawn.and_then(|d| d.chart.series.get(curve)).map_or(&[], |series| &series.points)
+    }
+
+    fn curve(&self, id: &str, curve: usize) -> Vec<f64> {
+        self.points(id, curve).iter().map(|point| point.y).collect()
     }
 }
 

@@ -81,6 +81,15 @@ const PARAMETERS: &[Parameter] = &[
         "action 3.2, which the authors would leave out: an acknowledgement without SACK that asks for the cached segment",
     )
     .alias(),
+    p("displacement", "never", "never or by-lower", "mode=dtc-paper: which segment displaces a locked one (erratum D14)").alias(),
+    p("local_rto", "1.5", "0.1 to 60", "mode=dtc-paper, mostly: the nodes' time-out in local round trips (erratum D16)").alias(),
+    p(
+        "guard",
+        "1",
+        "0 to 60",
+        "local round trips that must have passed before a segment that was just sent is repeated for an acknowledgement (erratum D11)",
+    )
+    .alias(),
     p("flying_start", "on", SWITCH, "SYN is looked after hop by hop, and measures the round trip").alias(),
     p(
         "medium",
@@ -112,6 +121,8 @@ const TAKES: &[(&str, Takes)] = &[
     ("link_ack_loss_factor", Takes::Real(0.0, 1.0)),
     ("cache_segments", Takes::Count(0, 64)),
     ("cache_probability", Takes::Real(0.0, 1.0)),
+    ("local_rto", Takes::Real(0.1, 60.0)),
+    ("guard", Takes::Real(0.0, 60.0)),
     ("retries", Takes::Count(0, 15)),
     ("rto_initial", Takes::Span),
     ("rto_min", Takes::Span),

@@ -1,6 +1,6 @@
 //! What a scenario file says of nodes that cache TCP segments for others (distributed TCP caching).
 
-use anabranch_core::dtc::{Chance, Config, DuplicateAcks, FlyingStart};
+use anabranch_core::dtc::{Chance, Config, Displacement, DuplicateAcks, FlyingStart, Ratio};
 #[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -27,12 +27,32 @@ pub struct DtcProfile {
     /// authors would leave out).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub duplicate_acks: Option<bool>,
+    /// Whether a segment may displace a locked one: `never`, or one of the same connection with a lower sequence number (erratum D14).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub displacement: Option<DisplacementName>,
+    /// The local retransmission time-out in smoothed local round trips, 0.1 to 60 (erratum D16).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub local_rto: Option<f64>,
+    /// How many local round trips must have passed since a segment was sent before actions 3.2 and 3.3 repeat it, 0 to 60 (erratum D11).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub guard: Option<f64>,
     /// Connections whose state is kept, at least 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub connections: Option<u32>,
     /// A connection that was silent for so long is forgotten.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle: Option<Span>,
+}
+
+/// What may displace a locked segment.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum DisplacementName {
+    /// Nothing.
+    Never,
+    /// A segment of the same connection with a lower sequence number.
+    ByLower,
 }
 
 /// Which algorithm a caching node runs.
@@ -62,6 +82,14 @@ impl DtcProfile {
                     Err((key, format!("expected {} to {}, found {value}", range.start(), range.end())))
                 }
             };
+        // In thousandths, so that a Ratio can hold it.
+        let factor = |key, value: Option<f64>, default: Ratio, least: f64| match value {
+            None => Ok(default),
+            Some(value) if (least..=60.0).contains(&value) => {
+                Ok(Ratio { num: (value * 1000.0).round() as u16, den: 1000 })
+            }
+            Some(value) => Err((key, format!("expected {least} to 60, found {value}"))),
+        };
         let chance = |p: Probability| Chance::per_mille((p.0 * 1000.0).round() as u32);
         Ok(Config {
             cache_segments: count("cache_segments", self.cache_segments, base.cache_segments, 0..=65_535)?,
@@ -76,6 +104,13 @@ impl DtcProfile {
                 Some(true) => DuplicateAcks::Repeat,
                 Some(false) => DuplicateAcks::Ignore,
             },
+            displacement: match self.displacement {
+                None => base.displacement,
+                Some(DisplacementName::Never) => Displacement::Never,
+                Some(DisplacementName::ByLower) => Displacement::ByLower,
+            },
+            local_rto: factor("local_rto", self.local_rto, base.local_rto, 0.1)?,
+            guard: factor("guard", self.guard, base.guard, 0.0)?,
             connections: count("connections", self.connections, base.connections, 1..=1_000_000)?,
             idle: self.idle.map_or(base.idle, |span| span.0),
             ..base

@@ -313,6 +313,19 @@ fn the_papers_chain_can_be_changed_from_outside() {
     let answers = paper().set("duplicate_acks=on");
     let repeats = |node: &NodeSpec| node.dtc.map(|dtc| dtc.duplicate_acks);
     assert_eq!(repeats(&read(&answers).nodes[1]), Some(anabranch_core::dtc::DuplicateAcks::Repeat));
+    let open = paper().set("displacement=by-lower").set("local_rto=2.25").set("guard=0");
+    let config = read(&open).nodes[1].dtc.expect("it caches");
+    assert_eq!(config.displacement, anabranch_core::dtc::Displacement::ByLower);
+    assert_eq!(
+        [config.local_rto, config.guard].map(|ratio| (ratio.num, ratio.den)),
+        [(2250, 1000), (0, 1000)]
+    );
+    for (set, why) in
+        [("local_rto=0", "expected 0.1 to 60, found 0"), ("guard=61", "expected 0 to 60, found 61")]
+    {
+        let error = paper().set(set).scenario().unwrap_err();
+        assert!(error.message.contains(why), "{error}");
+    }
 }
 
 fn loss(scenario: &Scenario, name: &str) -> f64 {
