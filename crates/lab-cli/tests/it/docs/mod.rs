@@ -2,7 +2,7 @@
 //!
 //! CONTRIBUTING.md says how blocks are marked. Code map: [`page`] reads pages, [`commands`] says what is done with a command of
 //! which kind of block, [`session`] does it in a folder of the page's own, [`snippets`] reads what is no command, [`links`] follows
-//! links, [`namespaces`] keeps what needs root away from the machine's own.
+//! links, [`statements`] asks the report's rows for what is said of the papers, [`namespaces`] keeps what needs root away from the machine's own.
 
 mod commands;
 mod links;
@@ -10,6 +10,7 @@ mod namespaces;
 mod page;
 mod session;
 mod snippets;
+mod statements;
 
 use std::fs;
 use std::path::{Path, PathBuf};

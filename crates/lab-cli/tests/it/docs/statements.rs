@@ -1,0 +1,380 @@
+//! What the pages say of the papers, against the rows of the report.
+//!
+//! `docs/reproduced.jsonl` has the rows, as `anabranch lab reproduce --json` printed them. A statement names those that it rests on
+//! in a comment, which no reader sees:
+//!
+//! ```text
+//! <!-- rows mptcp.*.C: 29 rows, 10 reproduced; mptcp.*.P: off -20 to 86 -->
+//! <!-- cells ours = mptcp.*.transmissions.P ours; `proposed` = mptcp.*.transmissions.P -->
+//! ```
+//!
+//! CONTRIBUTING.md says what the words mean. What a comment counts or measures must stand in its paragraph too.
+
+use std::fs;
+
+use anabranch_lab::PAPERS;
+use anabranch_lab::reproduction::{Extent, Options};
+use anabranch_lab::targets::Kind;
+use serde_json::{Value, json};
+
+use super::page::Page;
+use super::{none, pages, root};
+
+/// Pages that say what the words mean, and those that the program writes itself.
+const NO_STATEMENTS: [&str; 7] = [
+    "ARCHITECTURE.md",
+    "CONTRIBUTING.md",
+    "docs/errata.md",
+    "docs/report.md",
+    "docs/robustness.md",
+    "docs/scenario.md",
+    "docs/validation.md",
+];
+/// Words of a paragraph that is about what a paper prints and what became of it.
+const SPEAKS: [&str; 2] = ["reproduced", "than printed"];
+/// Words at the head of a table of what is printed.
+const HEADS: [&str; 2] = ["published", "paper: "];
+const VERDICTS: [&str; 4] = ["reproduced", "in trend only", "not reproduced", "cannot be judged"];
+
+/// The recorded rows.
+struct Rows(Vec<Value>);
+
+impl Rows {
+    fn read() -> Self {
+        let text = fs::read_to_string(root().join("docs/reproduced.jsonl")).expect("the rows are here");
+        Self(text.lines().map(|line| serde_json::from_str(line).expect("a row is an object")).collect())
+    }
+
+    /// Those whose name matches one of the patterns between bars, each of which must match.
+    fn matching(&self, patterns: &str) -> Result<Vec<&Value>, String> {
+        let named = |pattern: &str| self.0.iter().any(|row| matches(pattern, text(row, "id")));
+        if let Some(pattern) = patterns.split('|').find(|pattern| !named(pattern)) {
+            return Err(format!("no row is named {pattern}"));
+        }
+        let is_one = |row: &&Value| patterns.split('|').any(|pattern| matches(pattern, text(row, "id")));
+        Ok(self.0.iter().filter(is_one).collect())
+    }
+}
+
+fn text<'a>(row: &'a Value, key: &str) -> &'a str {
+    row[key].as_str().unwrap_or_default()
+}
+
+/// `*` stands for anything.
+fn matches(pattern: &str, name: &str) -> bool {
+    let Some((start, rest)) = pattern.split_once('*') else { return pattern == name };
+    name.strip_prefix(start).is_some_and(|name| (0..=name.len()).any(|at| matches(rest, &name[at..])))
+}
+
+/// Whether a number is what rounds to it as it is written.
+fn rounds_to(number: f64, written: &str) -> bool {
+    let decimals = written.split_once('.').map_or(0, |(_, decimals)| decimals.len() as i32);
+    written.parse::<f64>().is_ok_and(|w| (number - w).abs() <= 0.5 * 10f64.powi(-decimals) + 1e-9)
+}
+
+/// A number of a row; `off` is by how many per cent what was found is above what is printed.
+fn number(row: &Value, field: &str) -> Option<f64> {
+    match field {
+        "off" => row["ratio"].as_f64().map(|ratio| 100.0 * (ratio - 1.0)),
+        field => row[field].as_f64(),
+    }
+}
+
+/// A claim about these rows: `Err` says why it is not so. `Ok` has the numbers that its paragraph must have.
+fn check<'a>(rows: &[&Value], claim: &'a str) -> Result<Vec<&'a str>, String> {
+    let with = |verdict: &str| rows.iter().filter(|row| text(row, "verdict") == verdict).count();
+    let (first, rest) = claim.split_once(' ').unwrap_or((claim, ""));
+    if VERDICTS.contains(&claim) {
+        let so = with(claim);
+        return if so == rows.len() { Ok(vec![]) } else { Err(format!("{so} of {} are", rows.len())) };
+    }
+    if let Ok(wanted) = first.parse::<usize>() {
+        let found = match rest {
+            "rows" => rows.len(),
+            "exceeded" => rows.iter().filter(|row| row["exceeded"] == true).count(),
+            verdict if VERDICTS.contains(&verdict) => with(verdict),
+            other => return Err(format!("`{other}` is no verdict")),
+        };
+        return if found == wanted { Ok(vec![first]) } else { Err(format!("it is {found}")) };
+    }
+    let numbers: Option<Vec<f64>> = rows.iter().map(|row| number(row, first)).collect();
+    let numbers = numbers.ok_or_else(|| format!("not all of the rows have `{first}`"))?;
+    let (least, most) = rest.split_once(" to ").unwrap_or((rest, rest));
+    let low = numbers.iter().copied().fold(f64::INFINITY, f64::min);
+    let high = numbers.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    if rounds_to(low, least) && rounds_to(high, most) {
+        Ok(vec![least.trim_start_matches('-'), most.trim_start_matches('-')])
+    } else {
+        Err(format!("{first} is {low} to {high}"))
+    }
+}
+
+/// A cell: `found ± half` of the row, or of its `field`; `printed / found ± half`; or the printed number alone.
+fn cell_is(row: &Value, field: &str, cell: &str) -> bool {
+    let is = |written: &str, field: &str| number(row, field).is_some_and(|number| rounds_to(number, written));
+    let measured = |words: &str, field: &str, interval: &str| match words.split_once(" ± ") {
+        Some((mean, half)) => is(mean, field) && is(half, interval),
+        None => is(words, field) && number(row, interval).is_none_or(|half| half == 0.0),
+    };
+    match (field, cell.split_once(" / ")) {
+        ("", Some((printed, found))) => is(printed, "printed") && measured(found, "found", "ci95"),
+        ("", None) => measured(cell, "found", "ci95"),
+        ("ours", None) => measured(cell, "ours", "ours_ci95"),
+        ("printed", None) => is(cell, "printed"),
+        _ => false,
+    }
+}
+
+fn cells(line: &str) -> Vec<&str> {
+    let line = line.strip_prefix('|').unwrap_or(line);
+    line.strip_suffix('|').unwrap_or(line).split('|').map(str::trim).collect()
+}
+
+/// The lines of a table without its rule, each as its cells.
+fn table(block: &str) -> Vec<Vec<&str>> {
+    let lines = block.lines().map(str::trim).filter(|line| line.starts_with('|'));
+    let mut lines: Vec<Vec<&str>> = lines.map(cells).collect();
+    if lines.len() > 1 {
+        lines.remove(1);
+    }
+    lines
+}
+
+/// One column of a table: its lines are the rows of the pattern, in the order of the list of targets.
+fn column_faults(rows: &Rows, lines: &[Vec<&str>], column: &str) -> Vec<String> {
+    let Some((title, rest)) = column.split_once(" = ") else {
+        return vec![format!("`{column}`: a column is `TITLE = ROWS` or `TITLE = ROWS FIELD`")];
+    };
+    let (patterns, field) = rest.split_once(' ').unwrap_or((rest, ""));
+    let place = lines.first().and_then(|head| head.iter().position(|cell| *cell == title));
+    let (place, rows) = match (place, rows.matching(patterns)) {
+        (_, Err(why)) => return vec![why],
+        (None, _) => return vec![format!("the next table has no column `{title}`")],
+        (Some(place), Ok(rows)) => (place, rows),
+    };
+    if rows.len() != lines.len() - 1 {
+        return vec![format!("`{title}` has {} lines, and there are {} rows", lines.len() - 1, rows.len())];
+    }
+    let cells = lines[1..].iter().map(|line| line.get(place).copied().unwrap_or_default());
+    let wrong = cells.zip(&rows).filter(|(cell, row)| !cell_is(row, field, cell));
+    wrong.map(|(cell, row)| format!("`{cell}` under `{title}` is not what {row} has")).collect()
+}
+
+/// A paragraph, an item of a list or a table, and the comments in it.
+#[derive(Debug)]
+struct Block {
+    prose: String,
+    comments: Vec<String>,
+}
+
+impl Block {
+    fn of(text: &str) -> Self {
+        let (mut prose, mut comments, mut rest) = (String::new(), Vec::new(), text);
+        while let Some((before, behind)) =
+            rest.split_once("<!--").filter(|(before, _)| !before.ends_with('`'))
+        {
+            let (comment, after) = behind.split_once("-->").unwrap_or((behind, ""));
+            prose += before;
+            comments.push(comment.split_whitespace().collect::<Vec<_>>().join(" "));
+            rest = after;
+        }
+        Self { prose: prose + rest, comments }
+    }
+
+    fn names_rows(&self) -> bool {
+        self.comments.iter().any(|comment| comment.starts_with("rows ") || comment.starts_with("cells "))
+    }
+
+    fn speaks(&self) -> bool {
+        let words = self.prose.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase();
+        let is_table = words.starts_with('|');
+        let head = words.split("|---").next().unwrap_or_default().split("| ---").next().unwrap_or_default();
+        if is_table {
+            HEADS.iter().any(|word| head.contains(word))
+        } else {
+            SPEAKS.iter().any(|word| words.contains(word))
+        }
+    }
+
+    fn has_number(&self, wanted: &str) -> bool {
+        let is_part = |c: char| c.is_ascii_digit() || c == '.';
+        self.prose.split(|c| !is_part(c)).any(|word| word.trim_matches('.') == wanted)
+    }
+}
+
+fn blocks(page: &Page) -> Vec<Block> {
+    let mut texts = vec![String::new()];
+    for line in page.prose.lines() {
+        if line.is_empty() || line.starts_with("* ") || line.starts_with("- ") {
+            texts.push(String::new());
+        }
+        let last = texts.last_mut().expect("there is one");
+        *last += line;
+        last.push('\n');
+    }
+    texts.iter().filter(|text| !text.trim().is_empty()).map(|text| Block::of(text)).collect()
+}
+
+/// What is wrong with the comments of a page.
+fn faults_of(page: &Page, rows: &Rows) -> Vec<String> {
+    let blocks = blocks(page);
+    let mut faults = Vec::new();
+    for (at, block) in blocks.iter().enumerate() {
+        // A comment alone belongs to what stands before it, or to the table behind.
+        let spoken = blocks[..=at].iter().rev().find(|block| !block.prose.trim().is_empty());
+        let behind = blocks.get(at + 1).map(|block| table(&block.prose)).unwrap_or_default();
+        for comment in &block.comments {
+            let place = |why: String| format!("{}: `{comment}`: {why}", page.name);
+            if let Some(columns) = comment.strip_prefix("cells ") {
+                faults.extend(
+                    columns.split("; ").flat_map(|column| column_faults(rows, &behind, column)).map(place),
+                );
+            } else if let Some(claims) = comment.strip_prefix("rows ") {
+                let judged = claims.split("; ").flat_map(|claim| {
+                    let (patterns, said) = claim.split_once(": ").unwrap_or((claim, ""));
+                    let found = rows.matching(patterns);
+                    said.split(", ").map(move |said| match &found {
+                        Err(why) => Err(why.clone()),
+                        Ok(found) => check(found, said).map_err(|why| format!("{patterns}: {said}: {why}")),
+                    })
+                });
+                for judged in judged {
+                    let unsaid = |number: &&str| {
+                        *number != "0" && !spoken.is_some_and(|block| block.has_number(number))
+                    };
+                    match judged {
+                        Err(why) => faults.push(place(why)),
+                        Ok(numbers) => faults.extend(
+                            numbers
+                                .into_iter()
+                                .filter(unsaid)
+                                .map(|number| place(format!("the paragraph has no {number}"))),
+                        ),
+                    }
+                }
+            } else if comment.starts_with("row") || comment.starts_with("cell") {
+                faults.push(place("a comment begins with `rows ` or `cells `".to_owned()));
+            }
+        }
+    }
+    faults
+}
+
+/// Paragraphs and tables of what a paper prints that name no row, neither in themselves nor right before or behind.
+fn without_rows(page: &Page) -> Vec<String> {
+    let blocks = blocks(page);
+    let alone = blocks.iter().enumerate().filter(|(at, block)| {
+        let near = &blocks[at.saturating_sub(1)..(at + 2).min(blocks.len())];
+        block.speaks() && !near.iter().any(Block::names_rows)
+    });
+    alone.map(|(_, block)| format!("{}: no row is named for: {}", page.name, block.prose.trim())).collect()
+}
+
+#[test]
+fn what_is_said_of_the_papers_follows_from_rows() {
+    let rows = Rows::read();
+    let faults = pages().into_iter().flat_map(|page| {
+        let silent = NO_STATEMENTS.contains(&page.name.as_str()) || page.name.starts_with("docs/papers/");
+        let alone = if silent { Vec::new() } else { without_rows(&page) };
+        alone.into_iter().chain(faults_of(&page, &rows)).collect::<Vec<_>>()
+    });
+    none(&faults.collect::<Vec<_>>());
+}
+
+/// The record is of the list of targets as it is now, with our own goals beside.
+#[test]
+fn every_recorded_row_is_of_a_target() {
+    let targets = PAPERS.iter().flat_map(|paper| paper.targets());
+    let claims = targets.filter(|target| target.kind != Kind::Param);
+    let mut wanted: Vec<_> = claims.map(|target| (target.id.clone(), json!(target.number()))).collect();
+    let rows = Rows::read().0;
+    let recorded = rows.iter().filter(|row| text(row, "section") != "own goal");
+    let mut recorded: Vec<_> =
+        recorded.map(|row| (text(row, "id").to_owned(), row["printed"].clone())).collect();
+    wanted.sort_by(|a, b| a.0.cmp(&b.0));
+    recorded.sort_by(|a, b| a.0.cmp(&b.0));
+    assert_eq!(recorded, wanted);
+}
+
+/// The record is of this code, with the runs and the seed of `lab reproduce`: two papers, which take seconds, stand for all.
+#[test]
+fn recorded_rows_are_what_this_code_finds() {
+    let rows = Rows::read().0;
+    for name in ["set", "dtc"] {
+        let paper = PAPERS.iter().find(|paper| paper.id == name).expect("a paper");
+        let options = Options { extent: Extent::Full, runs: None, seed: 1 };
+        let made = paper.reproduce(options, &|| ()).expect("it runs");
+        for verdict in &made.verdicts {
+            let mut found = serde_json::to_value(verdict.record()).expect("a record");
+            found["paper"] = json!(name);
+            // Read as the recorded one was, which rounds the last digit.
+            let found: Value = serde_json::from_str(&found.to_string()).expect("its own text");
+            let recorded = rows.iter().find(|row| row["id"] == found["id"]);
+            assert_eq!(recorded, Some(&found), "docs/reproduced.jsonl is older");
+        }
+    }
+}
+
+#[test]
+fn what_does_not_follow_is_found() {
+    let row = |id: &str, verdict: &str, printed: f64, found: f64| {
+        json!({ "id": id, "verdict": verdict, "printed": printed, "found": found, "ci95": 2.04, "ours": 90.0,
+                "ours_ci95": 1.0, "ratio": found / printed, "exceeded": false })
+    };
+    let rows =
+        Rows(vec![row("a.x.C", "reproduced", 100.0, 103.2), row("a.y.C", "not reproduced", 200.0, 320.0)]);
+    let page = |prose: &str| Page {
+        name: "p".to_owned(),
+        prose: prose.to_owned(),
+        blocks: Vec::new(),
+        faults: Vec::new(),
+    };
+    let said = |comment: &str| {
+        faults_of(&page(&format!("1 of 2 rows, by 3.2 to 60 %.\n<!-- {comment} -->\n")), &rows)
+    };
+    for good in [
+        "rows a.*: 1 reproduced, 2 rows, off 3.2 to 60; a.x.*: reproduced",
+        "rows a.x.C|a.y.C: 1\nnot reproduced, 0 exceeded",
+        "rows a.y.*: off 60",
+        "another",
+    ] {
+        assert_eq!(said(good), [""; 0], "{good}");
+    }
+    for bad in [
+        "rows a.*: reproduced",
+        "rows a.*: 2 reproduced",
+        "rows a.*: 3 rows",
+        "rows b.*: reproduced",
+        "rows a.x.C|b: 1 reproduced",
+        "rows a.*: off 3.3 to 60",
+        "rows a.*: unit 3.2 to 60",
+        "rows a.*: 1 proved",
+        "rows a.*: fine",
+        // These are so, but the paragraph says nothing of them.
+        "rows a.x.*: off 3",
+        "row a.x.*: reproduced",
+        "cells C = a.*",
+    ] {
+        assert!(!said(bad).is_empty(), "{bad}");
+    }
+    let shown = |cells: &str, first: &str, second: &str| {
+        let prose =
+            format!("<!-- cells {cells} -->\n\n| | `C` |\n|---|---|\n| x | {first} |\n| y | {second} |\n");
+        faults_of(&page(&prose), &rows).len()
+    };
+    assert_eq!(shown("`C` = a.*", "100 / 103 ± 2", "320.0 ± 2.0"), 0);
+    assert_eq!(shown("`C` = a.* ours", "90 ± 1", "90.0 ± 1.0"), 0);
+    assert_eq!(shown("`C` = a.* printed", "100", "200"), 0);
+    for (first, second) in
+        [("320 ± 2", "103 ± 2"), ("103", "320 ± 2"), ("101 / 103 ± 2", "320 ± 2"), ("–", "320 ± 2")]
+    {
+        assert!(shown("`C` = a.*", first, second) > 0, "{first}, {second}");
+    }
+    assert_eq!([shown("D = a.*", "1", "2"), shown("`C` = a.x.*", "1", "2"), shown("`C`", "1", "2")], [1; 3]);
+    let alone = |prose: &str| without_rows(&page(prose)).len();
+    assert_eq!(alone("All are\nReproduced.\n\nb\n\n<!-- rows a.*: reproduced -->\n"), 1);
+    assert_eq!(alone("* All are reproduced.\n* b\n* c <!-- rows a.*: reproduced -->\n"), 1);
+    assert_eq!(alone("All are reproduced.\n\n<!-- rows a.*: reproduced -->\n"), 0);
+    assert_eq!(alone("| what | published |\n|---|---|\n| a | 1 |\n"), 1);
+    assert_eq!(alone("| what | ours |\n|---|---|\n| published | 1 |\n"), 0);
+}
