@@ -59,14 +59,18 @@ pub(crate) fn main(arguments: &Arguments) -> Result<(), Error> {
         seed: arguments.seed,
     };
     let study = Study { paper, settings: arguments.settings, options };
-    let journal = Journal::open(&journal(&arguments.out, paper), study)?;
+    let journal = Arc::new(Journal::open(&journal(&arguments.out, paper), study)?);
     let missing = journal.missing();
     let total = paper.planned(&options) as u64 * missing.len() as u64;
     let progress = Arc::new(if arguments.quiet { Progress::none() } else { Progress::new(total) });
-    let worker = Arc::clone(&progress);
-    let made = until_interrupted(move || journal.fill(missing, &worker));
+    let (worker, kept) = (Arc::clone(&progress), Arc::clone(&journal));
+    let made = until_interrupted(move || kept.fill(missing, &worker));
     progress.finish();
-    let map = study.map(made??);
+    if matches!(made, Err(Error::Interrupted)) {
+        say!("interrupted: {} are kept; the same command goes on from there", journal.told());
+    }
+    made??;
+    let map = study.map(journal.rows());
     for (kind, text) in [("svg", map.svg()), ("csv", map.csv()), ("md", map.page())] {
         let path = arguments.out.join(format!("{}.{kind}", paper.id));
         let mut file = Whole::create(&path)?;
@@ -193,26 +197,37 @@ impl Journal {
         file.write_all(line.as_bytes()).map_err(|error| unwritten(&self.path, &error))
     }
 
+    fn rows(&self) -> Vec<Row> {
+        self.rows.lock().expect("nothing panics with them").clone()
+    }
+
+    /// How much is there, in words.
+    fn told(&self) -> String {
+        format!(
+            "{} of {} settings, with the reference,",
+            self.study.own(self.rows()).len(),
+            self.study.settings + 1
+        )
+    }
+
     fn missing(&self) -> Vec<Setting> {
-        let rows = self.rows.lock().expect("nothing panics with them");
-        let done = self.study.own(rows.clone());
+        let done = self.study.own(self.rows());
         if !done.is_empty() {
-            say!("{} of {} settings are done already", done.len(), self.study.settings + 1);
+            say!("{} are done already", self.told());
         }
         self.study.drawn().into_iter().filter(|setting| !done.contains_key(&setting.number)).collect()
     }
 
     /// Measures what is missing.
-    fn fill(self, missing: Vec<Setting>, progress: &Progress) -> Result<Vec<Row>, Error> {
+    fn fill(&self, missing: Vec<Setting>, progress: &Progress) -> Result<(), Error> {
         let Study { paper, options, .. } = self.study;
         missing.par_iter().try_for_each(|setting| {
             let row =
                 Row::measure(paper, options, setting, &|| progress.advance(1)).map_err(not_reproduced)?;
             self.write(&row)?;
             self.rows.lock().expect("nothing panics with them").push(row);
-            Ok::<(), Error>(())
-        })?;
-        Ok(self.rows.into_inner().expect("nothing panics with them"))
+            Ok(())
+        })
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use assert_cmd::cargo::CommandCargoExt;
 use assert_cmd::prelude::*;
@@ -10,8 +10,23 @@ use serde_json::Value;
 
 /// A small study, in a folder.
 fn study(folder: &Path, seed: &str) -> Command {
+    study_of("4", folder, seed)
+}
+
+fn study_of(settings: &str, folder: &Path, seed: &str) -> Command {
     let mut command = Command::cargo_bin("anabranch-lab").expect("the program is built");
-    command.args(["lab", "robustness", "dtc", "--quick", "--settings", "4", "--runs", "1", "--seed", seed]);
+    command.args([
+        "lab",
+        "robustness",
+        "dtc",
+        "--quick",
+        "--settings",
+        settings,
+        "--runs",
+        "1",
+        "--seed",
+        seed,
+    ]);
     command.arg("--out").arg(folder);
     command
 }
@@ -35,7 +50,7 @@ fn the_same_command_goes_on_where_it_was_ended() {
     fs::write(ended.join("dtc.jsonl"), half).expect("a file");
     let assert = study(ended, "3").env("RAYON_NUM_THREADS", "2").assert().success();
     let said = String::from_utf8(assert.get_output().stderr.clone()).expect("text");
-    assert!(said.contains("2 of 5 settings are done already"), "{said}");
+    assert!(said.contains("2 of 5 settings, with the reference, are done already"), "{said}");
     for kind in ["md", "svg", "csv"] {
         assert_eq!(read(whole, kind), read(ended, kind), "{kind}");
     }
@@ -69,6 +84,26 @@ fn the_same_command_goes_on_where_it_was_ended() {
     };
     let is_judged = |claim: &Value| claim["counts"][3] == 4 || claim["reproduced"]["high"].is_number();
     assert!(all.iter().all(|claim| counts(claim) == 4 && is_judged(claim)), "{json}");
+}
+
+#[test]
+fn whoever_is_interrupted_is_told_what_is_kept() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut command = study_of("5000", folder.path(), "3");
+    let child = command.arg("--quiet").stderr(Stdio::piped()).spawn().expect("the program");
+    let lines = || fs::read_to_string(folder.path().join("dtc.jsonl")).map_or(0, |text| text.lines().count());
+    while lines() < 4 {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().expect("kill is here");
+    assert!(killed.success());
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(130));
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        text.starts_with("interrupted: ") && text.contains(" of 5001 settings, with the reference, are kept"),
+        "{text}"
+    );
 }
 
 const OTHER: &str = "{\"paper\":\"dtc\",\"settings\":9,\"quick\":false,\"runs\":2,\"seed\":7,\"version\":\"0.0.1\",\"build\":\"\"}\n";
