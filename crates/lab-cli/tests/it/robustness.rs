@@ -93,7 +93,7 @@ fn whoever_is_interrupted_is_told_what_is_kept() {
     let child = command.arg("--quiet").stderr(Stdio::piped()).spawn().expect("the program");
     let lines = || fs::read_to_string(folder.path().join("dtc.jsonl")).map_or(0, |text| text.lines().count());
     while lines() < 4 {
-        std::thread::sleep(std::time::Duration::from_millis(10));
+        std::thread::park_timeout(std::time::Duration::from_millis(1));
     }
     let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().expect("kill is here");
     assert!(killed.success());
