@@ -54,6 +54,11 @@ pub const EXPERIMENTS: &[&dyn experiment::Experiment] = &{
     all
 };
 
+/// The paper of that name.
+pub fn paper(id: &str) -> Option<&'static reproduction::Paper> {
+    PAPERS.into_iter().find(|paper| paper.id == id)
+}
+
 /// The experiment of that name.
 ///
 /// # Errors

@@ -1,5 +1,6 @@
 //! What a node remembers of one connection. No segment is in here.
 
+use super::config::FlyingStart;
 use super::flow::{Key, Way};
 use crate::segment::{Flags, Segment, SeqNumber, Timestamps};
 use crate::time::{Duration, Instant};
@@ -161,14 +162,14 @@ impl Half {
         (self.srtt != 0).then(|| Duration::from_micros(u64::from(self.srtt)))
     }
 
-    /// A segment with data, SYN or FIN passes: a measurement begins, if it `measures`, or is abandoned. Returns with the
-    /// segment's place whether one was abandoned.
+    /// A segment with data, SYN or FIN passes: a measurement begins or is abandoned. True with the latter. Without flying start
+    /// a node knows nothing of the way before the first data (section IV-C).
     #[inline]
     pub(super) fn observe_data(
         &mut self,
         now: Instant,
         segment: &Segment,
-        measures: bool,
+        flying_start: FlyingStart,
     ) -> (Arrival, bool) {
         let end = segment.seq_end();
         let syn = segment.flags.contains(Flags::SYN);
@@ -190,6 +191,7 @@ impl Half {
         self.set(Self::FIN_SEEN, fin);
         self.advanced_at = now;
         self.set(Self::HIGHEST_KNOWN, true);
+        let measures = !syn || flying_start == FlyingStart::On;
         if measures && !self.has(Self::SAMPLING) {
             self.set(Self::SAMPLING, true);
             self.set(Self::SYN_SAMPLE, syn);

@@ -32,11 +32,9 @@ impl Node {
         random: u32,
     ) -> Fate {
         let half = self.table.get_mut(at).half_mut(way);
-        let syn = segment.flags.contains(Flags::SYN);
-        // Without flying start a node knows nothing of the way before the first data (section IV-C).
-        let measures = !syn || self.config.flying_start == FlyingStart::On;
-        let (arrival, cancelled) = half.observe_data(now, segment, measures);
+        let (arrival, cancelled) = half.observe_data(now, segment, self.config.flying_start);
         self.counters.rtt_cancelled += u64::from(cancelled);
+        let syn = segment.flags.contains(Flags::SYN);
         if arrival == Arrival::Old && half.is_acked(segment.seq_end()) {
             return if syn || told == Fate::Tell { told } else { self.answer(now, (at, way), segment) };
         }

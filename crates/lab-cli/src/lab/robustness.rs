@@ -52,7 +52,7 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn main(arguments: &Arguments) -> Result<(), Error> {
-    let paper = named(&arguments.paper).expect("checked by the parser");
+    let paper = anabranch_lab::paper(&arguments.paper).expect("checked by the parser");
     let options = Options {
         extent: Extent::of(arguments.quick),
         runs: Some(arguments.runs as usize),
@@ -67,7 +67,10 @@ pub(crate) fn main(arguments: &Arguments) -> Result<(), Error> {
     let made = until_interrupted(move || kept.fill(missing, &worker));
     progress.finish();
     if matches!(made, Err(Error::Interrupted)) {
-        say!("interrupted: {} are kept; the same command goes on from there", journal.told());
+        say!(
+            "interrupted: {} are kept; the same command goes on from there",
+            share(study.own(journal.rows()).len(), study)
+        );
     }
     made??;
     let map = study.map(journal.rows());
@@ -78,10 +81,6 @@ pub(crate) fn main(arguments: &Arguments) -> Result<(), Error> {
         file.keep()?;
     }
     said(&map, arguments)
-}
-
-fn named(id: &str) -> Option<&'static Paper> {
-    PAPERS.into_iter().find(|paper| paper.id == id)
 }
 
 fn said(map: &Map, arguments: &Arguments) -> Result<(), Error> {
@@ -119,7 +118,7 @@ impl Head {
     }
 
     fn study(&self) -> Option<Study> {
-        let paper = named(&self.paper)?;
+        let paper = anabranch_lab::paper(&self.paper)?;
         let options = Options { extent: Extent::of(self.quick), runs: Some(self.runs), seed: self.seed };
         Some(Study { paper, settings: self.settings, options })
     }
@@ -201,19 +200,10 @@ impl Journal {
         self.rows.lock().expect("nothing panics with them").clone()
     }
 
-    /// How much is there, in words.
-    fn told(&self) -> String {
-        format!(
-            "{} of {} settings, with the reference,",
-            self.study.own(self.rows()).len(),
-            self.study.settings + 1
-        )
-    }
-
     fn missing(&self) -> Vec<Setting> {
         let done = self.study.own(self.rows());
         if !done.is_empty() {
-            say!("{} are done already", self.told());
+            say!("{} are done already", share(done.len(), self.study));
         }
         self.study.drawn().into_iter().filter(|setting| !done.contains_key(&setting.number)).collect()
     }
@@ -229,6 +219,11 @@ impl Journal {
             Ok(())
         })
     }
+}
+
+/// How much is there, in words.
+fn share(done: usize, study: Study) -> String {
+    format!("{done} of {} settings, with the reference,", study.settings + 1)
 }
 
 fn foreign(path: &Path, before: Option<&Head>) -> Error {

@@ -90,9 +90,9 @@ fn the_same_command_goes_on_where_it_was_ended() {
 fn whoever_is_interrupted_is_told_what_is_kept() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut command = study_of("5000", folder.path(), "3");
-    let child = command.arg("--quiet").stderr(Stdio::piped()).spawn().expect("the program");
+    let mut child = command.arg("--quiet").stderr(Stdio::piped()).spawn().expect("the program");
     let lines = || fs::read_to_string(folder.path().join("dtc.jsonl")).map_or(0, |text| text.lines().count());
-    while lines() < 4 {
+    while lines() < 4 && child.try_wait().expect("a child").is_none() {
         std::thread::park_timeout(std::time::Duration::from_millis(1));
     }
     let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().expect("kill is here");

@@ -329,12 +329,12 @@ impl Judge<'_> {
         format!("{first} by the first node, {last} by the last")
     }
 
-    /// The y of a figure's curve.
     fn points(&self, id: &str, curve: usize) -> &[Point] {
         let drawn = self.drawn.iter().find(|d| d.id == id);
         drawn.and_then(|d| d.chart.series.get(curve)).map_or(&[], |series| &series.points)
     }
 
+    /// The y of a figure's curve.
     fn curve(&self, id: &str, curve: usize) -> Vec<f64> {
         self.points(id, curve).iter().map(|point| point.y).collect()
     }

@@ -27,15 +27,17 @@ pub fn draw(tables: &Tables, work: &Work<'_>) -> Result<Vec<Drawn>, RunError> {
     let paper = one_run(&tables::cell(Mode::Paper, 11, 0.1), work)?;
     let plain = one_run(&tables::cell(Mode::Tcp, 11, 0.1), work)?;
     let slow = one_run(&tables::cell(Mode::Paper, 11, 0.1).with("flying_start", "off"), work)?;
-    let first = |samples: &[Sample]| samples.iter().take(SHOWN).copied().collect::<Vec<_>>();
+    let first = |most: usize, samples: &[Sample]| samples.iter().take(most).copied().collect::<Vec<_>>();
     let near_sender = paper.local_rtt.first().cloned().unwrap_or_default();
     let near_receiver = paper.local_rtt.last().cloned().unwrap_or_default();
     let off = slow.local_rtt.last().cloned().unwrap_or_default();
-    let early = |samples: Vec<Sample>| samples.into_iter().take(EARLY).collect();
     let mut early = times(
         "9",
         "Local round trip at the node next to the receiver, the first segments",
-        vec![("with flying start", early(near_receiver.clone())), ("without flying start", early(off))],
+        vec![
+            ("with flying start", first(EARLY, &near_receiver)),
+            ("without flying start", first(EARLY, &off)),
+        ],
     );
     // With flying start the first is that of the handshake: both count segments of data.
     early.chart.series[0].points.iter_mut().for_each(|point| point.x -= 1.0);
@@ -44,7 +46,10 @@ pub fn draw(tables: &Tables, work: &Work<'_>) -> Result<Vec<Drawn>, RunError> {
         times(
             "6",
             "Round trips at the sender",
-            vec![("with the paper's nodes", first(&paper.rtt)), ("without caching", first(&plain.rtt))],
+            vec![
+                ("with the paper's nodes", first(SHOWN, &paper.rtt)),
+                ("without caching", first(SHOWN, &plain.rtt)),
+            ],
         ),
         times("7", "Local round trip at the node next to the sender", vec![("estimate", near_sender)]),
         times("8", "Local round trip at the node next to the receiver", vec![("estimate", near_receiver)]),

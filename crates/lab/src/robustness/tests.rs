@@ -36,7 +36,7 @@ fn every_open_parameter_changes_results() {
         ("sockbuf", &[&["duration=20s", "bandwidth_step=5s", "connections=6"]]),
     ];
     for (paper, bases) in small {
-        let paper = PAPERS.into_iter().find(|p| p.id == paper).expect("a paper");
+        let paper = crate::paper(paper).expect("a paper");
         for Open { parameter, range, .. } in paper.open {
             let at = |base: &[&str], u: f64| {
                 let own = format!("{parameter}={}", range.text(u));
@@ -79,7 +79,7 @@ fn settings_are_drawn_from_the_whole_range_after_the_defaults() {
 }
 
 fn study(settings: u32) -> Study {
-    let paper = PAPERS.into_iter().find(|paper| paper.id == "dtc").expect("a paper");
+    let paper = crate::paper("dtc").expect("a paper");
     Study { paper, settings, options: Options { extent: Extent::Quick, runs: Some(1), seed: 1 } }
 }
 
@@ -169,7 +169,7 @@ fn what_cannot_be_judged_is_no_failure() {
 #[test]
 fn baselines_are_those_that_the_paper_compares_with() {
     let of = |paper: &str| {
-        let paper = PAPERS.into_iter().find(|p| p.id == paper).expect("a paper");
+        let paper = crate::paper(paper).expect("a paper");
         let ids = targets::claims(paper.targets).map(|target| target.id);
         ids.filter(|id| (paper.is_baseline)(id)).collect::<Vec<_>>()
     };
@@ -213,7 +213,7 @@ fn the_nearest_setting_is_that_of_the_baselines() {
     assert!((0.4..0.42).contains(&setting.places[4]), "{setting:?}");
     assert_eq!((most, all, others), (16, 16, 0));
     assert!(map.page().contains("the reference reproduces 0."), "{}", map.page());
-    let none = PAPERS.into_iter().find(|paper| paper.id == "set").expect("a paper");
+    let none = crate::paper("set").expect("a paper");
     assert!(Study { paper: none, ..study }.map(Vec::new()).nearest().is_none());
 }
 
@@ -228,7 +228,7 @@ fn a_setting_is_what_lab_run_makes_of_it() {
     let set = ["mode=tcp", "hops=6", "loss=0.1", "last_ack_loss=on", "rto_min=0.5s"];
     let alone = outcomes(study.paper.experiment, &set, 1, 1).remove(0).mean("data_transmissions");
     assert_eq!(row.claims[id].measure, alone);
-    let mptcp = PAPERS.into_iter().find(|paper| paper.id == "mptcp").expect("a paper");
+    let mptcp = crate::paper("mptcp").expect("a paper");
     let values = vec![("retries", "2".to_owned()), ("range", "130m".to_owned())];
     let of_mptcp =
         Row::measure(mptcp, study.options, &Setting { number: 1, places: vec![0.5; 7], values }, &|| {});

@@ -15,6 +15,7 @@ use std::fs;
 use anabranch_lab::PAPERS;
 use anabranch_lab::reproduction::{Extent, Options};
 use anabranch_lab::targets::Kind;
+use anabranch_lab::verdict::Holds;
 use serde_json::{Value, json};
 
 use super::page::Page;
@@ -34,7 +35,6 @@ const NO_STATEMENTS: [&str; 7] = [
 const SPEAKS: [&str; 2] = ["reproduced", "than printed"];
 /// Words at the head of a table of what is printed.
 const HEADS: [&str; 2] = ["published", "paper: "];
-const VERDICTS: [&str; 4] = ["reproduced", "in trend only", "not reproduced", "cannot be judged"];
 
 /// The recorded rows.
 struct Rows(Vec<Value>);
@@ -80,11 +80,15 @@ fn number(row: &Value, field: &str) -> Option<f64> {
     }
 }
 
+fn is_verdict(word: &str) -> bool {
+    Holds::ALL.iter().any(|holds| holds.word() == word)
+}
+
 /// A claim about these rows: `Err` says why it is not so. `Ok` has the numbers that its paragraph must have.
 fn check<'a>(rows: &[&Value], claim: &'a str) -> Result<Vec<&'a str>, String> {
     let with = |verdict: &str| rows.iter().filter(|row| text(row, "verdict") == verdict).count();
     let (first, rest) = claim.split_once(' ').unwrap_or((claim, ""));
-    if VERDICTS.contains(&claim) {
+    if is_verdict(claim) {
         let so = with(claim);
         return if so == rows.len() { Ok(vec![]) } else { Err(format!("{so} of {} are", rows.len())) };
     }
@@ -92,7 +96,7 @@ fn check<'a>(rows: &[&Value], claim: &'a str) -> Result<Vec<&'a str>, String> {
         let found = match rest {
             "rows" => rows.len(),
             "exceeded" => rows.iter().filter(|row| row["exceeded"] == true).count(),
-            verdict if VERDICTS.contains(&verdict) => with(verdict),
+            verdict if is_verdict(verdict) => with(verdict),
             other => return Err(format!("`{other}` is no verdict")),
         };
         return if found == wanted { Ok(vec![first]) } else { Err(format!("it is {found}")) };
@@ -186,13 +190,13 @@ impl Block {
     }
 
     fn speaks(&self) -> bool {
-        let words = self.prose.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase();
-        let is_table = words.starts_with('|');
-        let head = words.split("|---").next().unwrap_or_default().split("| ---").next().unwrap_or_default();
-        if is_table {
-            HEADS.iter().any(|word| head.contains(word))
-        } else {
-            SPEAKS.iter().any(|word| words.contains(word))
+        let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase();
+        match self.prose.trim().starts_with('|') {
+            true => {
+                let head = words(self.prose.trim().lines().next().unwrap_or_default());
+                HEADS.iter().any(|word| head.contains(word))
+            }
+            false => SPEAKS.iter().any(|word| words(&self.prose).contains(word)),
         }
     }
 
@@ -215,6 +219,25 @@ fn blocks(page: &Page) -> Vec<Block> {
     texts.iter().filter(|text| !text.trim().is_empty()).map(|text| Block::of(text)).collect()
 }
 
+/// What is wrong with `PATTERNS: CLAIM, CLAIM`, which is about this block.
+fn claim_faults(rows: &Rows, claim: &str, spoken: Option<&Block>) -> Vec<String> {
+    let (patterns, said) = claim.split_once(": ").unwrap_or((claim, ""));
+    let found = match rows.matching(patterns) {
+        Ok(found) => found,
+        Err(why) => return vec![why],
+    };
+    let fault = |said| match check(&found, said) {
+        Err(why) => Some(format!("{patterns}: {said}: {why}")),
+        Ok(numbers) => {
+            let is_said =
+                |number: &&str| *number == "0" || spoken.is_some_and(|block| block.has_number(number));
+            let unsaid = numbers.into_iter().find(|number| !is_said(number));
+            unsaid.map(|number| format!("the paragraph has no {number}"))
+        }
+    };
+    said.split(", ").filter_map(fault).collect()
+}
+
 /// What is wrong with the comments of a page.
 fn faults_of(page: &Page, rows: &Rows) -> Vec<String> {
     let blocks = blocks(page);
@@ -224,37 +247,19 @@ fn faults_of(page: &Page, rows: &Rows) -> Vec<String> {
         let spoken = blocks[..=at].iter().rev().find(|block| !block.prose.trim().is_empty());
         let behind = blocks.get(at + 1).map(|block| table(&block.prose)).unwrap_or_default();
         for comment in &block.comments {
-            let place = |why: String| format!("{}: `{comment}`: {why}", page.name);
-            if let Some(columns) = comment.strip_prefix("cells ") {
-                faults.extend(
-                    columns.split("; ").flat_map(|column| column_faults(rows, &behind, column)).map(place),
-                );
-            } else if let Some(claims) = comment.strip_prefix("rows ") {
-                let judged = claims.split("; ").flat_map(|claim| {
-                    let (patterns, said) = claim.split_once(": ").unwrap_or((claim, ""));
-                    let found = rows.matching(patterns);
-                    said.split(", ").map(move |said| match &found {
-                        Err(why) => Err(why.clone()),
-                        Ok(found) => check(found, said).map_err(|why| format!("{patterns}: {said}: {why}")),
-                    })
-                });
-                for judged in judged {
-                    let unsaid = |number: &&str| {
-                        *number != "0" && !spoken.is_some_and(|block| block.has_number(number))
-                    };
-                    match judged {
-                        Err(why) => faults.push(place(why)),
-                        Ok(numbers) => faults.extend(
-                            numbers
-                                .into_iter()
-                                .filter(unsaid)
-                                .map(|number| place(format!("the paragraph has no {number}"))),
-                        ),
-                    }
+            let found: Vec<String> = match comment.split_once(' ') {
+                Some(("cells", columns)) => {
+                    columns.split("; ").flat_map(|column| column_faults(rows, &behind, column)).collect()
                 }
-            } else if comment.starts_with("row") || comment.starts_with("cell") {
-                faults.push(place("a comment begins with `rows ` or `cells `".to_owned()));
-            }
+                Some(("rows", claims)) => {
+                    claims.split("; ").flat_map(|claim| claim_faults(rows, claim, spoken)).collect()
+                }
+                _ if comment.starts_with("row") || comment.starts_with("cell") => {
+                    vec!["a comment begins with `rows ` or `cells `".to_owned()]
+                }
+                _ => Vec::new(),
+            };
+            faults.extend(found.into_iter().map(|why| format!("{}: `{comment}`: {why}", page.name)));
         }
     }
     faults
@@ -301,7 +306,7 @@ fn every_recorded_row_is_of_a_target() {
 fn recorded_rows_are_what_this_code_finds() {
     let rows = Rows::read().0;
     for name in ["set", "dtc"] {
-        let paper = PAPERS.iter().find(|paper| paper.id == name).expect("a paper");
+        let paper = anabranch_lab::paper(name).expect("a paper");
         let options = Options { extent: Extent::Full, runs: None, seed: 1 };
         let made = paper.reproduce(options, &|| ()).expect("it runs");
         for verdict in &made.verdicts {
