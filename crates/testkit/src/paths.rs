@@ -15,6 +15,7 @@ use std::io::{self, PipeReader, PipeWriter};
 use std::net::Ipv4Addr;
 use std::os::fd::AsFd;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -50,15 +51,17 @@ pub struct Paths {
 }
 
 impl Paths {
-    /// Sets them up; `what` tells those of one process apart. `None`, and said, if that is not possible here.
+    /// Sets them up. `None`, and said, if that is not possible here.
     ///
     /// # Panics
     /// If the kernel refuses what it usually allows.
-    pub fn open(what: &str, paths: &[Path]) -> Option<Self> {
+    pub fn open(paths: &[Path]) -> Option<Self> {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
         if netns::skipped() || find_or_install("tc", "iproute2").is_none() {
             return None;
         }
-        let (near, far) = (name(&format!("{what}n")), name(&format!("{what}f")));
+        let number = NEXT.fetch_add(1, Relaxed);
+        let (near, far) = (name(&format!("p{number}n")), name(&format!("p{number}f")));
         let broom = Broom::new([&near, &far]);
         for netns in [&near, &far] {
             ip(&["netns", "add", netns]);

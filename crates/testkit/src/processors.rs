@@ -33,6 +33,12 @@ impl Processors {
     }
 }
 
+/// Processors without which a measured rate or time says nothing: one, or three quarters of the only one.
+pub fn enough() -> f64 {
+    let all = available_parallelism().map_or(1, |number| number.get());
+    f64::min(1.0, 0.75 * all as f64)
+}
+
 /// Processors that other programs have left to the attempts of a test that compares times or rates.
 #[derive(Clone, Debug, Default)]
 pub struct Busy {
@@ -45,11 +51,10 @@ impl Busy {
         self.most = self.most.max(since.left());
     }
 
-    /// None of the attempts had as much as one processor, or three quarters of the only one: they say nothing of `what`, which counts as skipped. To be asked when all have
-    /// failed; on a quieter machine they have failed.
+    /// None of the attempts had [`enough`]: they say nothing of `what`, which counts as skipped. To be asked when all have failed; on
+    /// a quieter machine they have failed.
     pub fn says_nothing_of(&self, what: &str) -> bool {
-        let all = available_parallelism().map_or(1, |number| number.get());
-        let is_busy = self.most < f64::min(1.0, 0.75 * all as f64);
+        let is_busy = self.most < enough();
         if is_busy {
             skipped(&format!("{what}: other programs left {:.2} processors at most", self.most));
         }

@@ -148,7 +148,7 @@ fn a_c_program_receives_from_three_gateways_at_once() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let receiver = folder.path().join("receive");
     let path = paths::Path { kbit_per_s: 1_000, delay: Duration::from_millis(5), queue: 12_500, loss: 0 };
-    let Some(paths) = Paths::open("embed", &[path; 3]) else { return };
+    let Some(paths) = Paths::open(&[path; 3]) else { return };
     let Some(()) = program(Kind::Plain, &[&file("examples/receive.c")], &receiver) else { return };
     let (carriers, said) = receive(folder.path(), &receiver, 300_000, Some(&paths));
     assert_eq!(carriers, 3, "{said:?}");

@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 use anabranch_campaign::bottleneck::Cell;
 use anabranch_testkit::netns::{self, Broom, Farewell, Kept, inside, ip, mortal, run as said, within};
 use anabranch_testkit::priority::may_be_real_time;
+use anabranch_testkit::processors::{Processors, enough};
 use serde_json::Value;
 
 use super::table::first_line;
@@ -37,12 +38,14 @@ pub(super) struct Lag {
     /// 99th percentile.
     pub(super) p99: f64,
     pub(super) max: f64,
+    /// Processors that other programs left: the ends of the connections, unlike the emulator, wait for theirs.
+    pub(super) processors: f64,
 }
 
 impl Lag {
     /// The machine was too busy, so that packets came in bursts: these are not the figures of the cell.
     pub(super) fn is_late(self) -> bool {
-        self.p99 > LATE || self.max > STALL
+        self.p99 > LATE || self.max > STALL || self.processors < enough()
     }
 }
 
@@ -101,7 +104,9 @@ fn emulate(cell: &Cell, name: &str, seed: u64, seconds: u64) -> Result<Measured,
     wait_for(&mut BufReader::new(sink.0.stdout.take().expect("it is a pipe")), "ready")?;
     let (flows, seconds) = (cell.flows.to_string(), seconds.to_string());
     let send = ["python3", "-c", FLOWS, "send", TO, PORT, super::controller(cell), &flows, &seconds];
+    let since = Processors::since_now();
     let output = inside(&from, &send).output().map_err(|error| error.to_string())?;
+    let processors = since.left();
     let sent: Value = serde_json::from_slice(&output.stdout)
         .map_err(|_| format!("the sender failed: {}", netns::text(&output.stderr).trim()))?;
 
@@ -111,15 +116,16 @@ fn emulate(cell: &Cell, name: &str, seed: u64, seconds: u64) -> Result<Measured,
     stdout.read_to_string(&mut report).map_err(|error| error.to_string())?;
     let report: Value = serde_json::from_str(&report).map_err(|_| format!("no report: {report}"))?;
     let _ = emulator.0.wait();
-    measured(&sent, &report).ok_or_else(|| format!("cannot read {sent} and {report}"))
+    measured(&sent, &report, processors).ok_or_else(|| format!("cannot read {sent} and {report}"))
 }
 
-fn measured(sent: &Value, report: &Value) -> Option<Measured> {
+fn measured(sent: &Value, report: &Value, processors: f64) -> Option<Measured> {
+    let lag = |key: &str| report["lag"][key].as_f64();
     let elapsed = sent["elapsed"].as_f64()?;
     let link = |key: &str| report["metrics"][format!("link.from>to.{key}")]["mean"].as_f64();
     Some(Measured {
         start: start(sent, elapsed, sent["timeouts"].as_f64()?)?,
-        lag: Some(Lag { p99: report["lag"]["p99_s"].as_f64()?, max: report["lag"]["max_s"].as_f64()? }),
+        lag: Some(Lag { p99: lag("p99_s")?, max: lag("max_s")?, processors }),
         limited: of_flows(sent, "limited")?.into_iter().fold(0.0, f64::max) / elapsed,
         mss: sent["flows"][0]["mss"].as_u64()?,
         packet: link("queue_peak_bytes")? / link("queue_peak_packets")?.max(1.0),

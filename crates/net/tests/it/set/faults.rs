@@ -16,10 +16,12 @@ fn a_gateway_that_dies_costs_nothing_but_its_share() {
     on_one_thread(async {
         let gateways = [gateway(V4), gateway(V4), gateway(V4)];
         let node = node(V4, &gateways.each_ref());
-        // On a busy machine much of it is on its way before anything is reported.
-        let file = contents(60_000_000);
+        let file = contents(6_000_000);
+        // The kernel would hold 60 MB: a busy machine may have all on its way before anything is reported.
+        let mut config = config(node.address);
+        config.rate = Some(24_000_000);
         let mut killed_at = None;
-        let (outcome, push) = run(Push::new(config(node.address), file.clone()), |push| {
+        let (outcome, push) = run(Push::new(config, file.clone()), |push| {
             let carried = push.sessions().nth(1).is_some_and(|session| session.delivered > 0);
             if killed_at.is_none() && carried {
                 gateways[1].task.abort();
@@ -27,7 +29,7 @@ fn a_gateway_that_dies_costs_nothing_but_its_share() {
             }
         })
         .await;
-        assert!(killed_at.is_some_and(|octets| octets < 30_000_000), "it was too quick: {killed_at:?}");
+        assert!(killed_at.is_some_and(|octets| octets < 3_000_000), "it was too quick: {killed_at:?}");
         assert_eq!(outcome, Outcome::Delivered);
         assert!(node.sink.look().octets == file);
         let states: Vec<_> = push.sessions().map(|session| session.state).collect();

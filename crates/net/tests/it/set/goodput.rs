@@ -53,19 +53,19 @@ struct Limits {
 
 #[test]
 fn three_equal_gateways_carry_what_three_connections_carry() {
-    compare("se", &[path(50_000, 10, 0); 3], &Limits { sum: 0.97, best: None, mptcp: Some(1.0) });
+    compare("equal", &[path(50_000, 10, 0); 3], &Limits { sum: 0.97, best: None, mptcp: Some(1.0) });
 }
 
 #[test]
 fn three_unequal_gateways_carry_what_three_connections_carry() {
     let paths = [path(50_000, 5, 0), path(20_000, 50, 0), path(5_000, 200, 0)];
-    compare("su", &paths, &Limits { sum: 0.90, best: Some(0.98), mptcp: None });
+    compare("unequal", &paths, &Limits { sum: 0.90, best: Some(0.98), mptcp: None });
 }
 
 #[test]
 fn three_unequal_gateways_carry_what_three_connections_carry_where_packets_are_lost() {
     let paths = [path(50_000, 5, 0), path(20_000, 50, 10), path(5_000, 200, 30)];
-    compare("sl", &paths, &Limits { sum: 0.90, best: Some(0.98), mptcp: None });
+    compare("with loss", &paths, &Limits { sum: 0.90, best: Some(0.98), mptcp: None });
 }
 
 /// 1 Gbit/s beside 1 Mbit/s: the slow gateway may cost at most a twentieth of the time that the fast one takes alone.
@@ -73,7 +73,7 @@ fn three_unequal_gateways_carry_what_three_connections_carry_where_packets_are_l
 fn a_slow_gateway_takes_no_time_from_a_fast_one() {
     let _guard = alone();
     let slow = Path { kbit_per_s: 1_000, delay: Duration::from_millis(40), queue: 12_500, loss: 0 };
-    let Some(paths) = Paths::open("sg", &[path(1_000_000, 2, 0), slow]) else { return };
+    let Some(paths) = Paths::open(&[path(1_000_000, 2, 0), slow]) else { return };
     let octets = if is_campaign() { 200 << 20 } else { 20 << 20 };
     let limit = if is_campaign() { 1.05 } else { 2.0 };
     let (mut attempts, mut busy) = (Vec::new(), Busy::default());
@@ -82,7 +82,7 @@ fn a_slow_gateway_takes_no_time_from_a_fast_one() {
         let (fast, _) = set(&paths, 1, octets);
         let (both, shares) = set(&paths, 2, octets);
         println!(
-            "sg: {octets} bytes: {fast:.2} s through the fast gateway, {both:.2} s through both, {shares:?}"
+            "{octets} bytes: {fast:.2} s through the fast gateway, {both:.2} s through both, {shares:?}"
         );
         if both <= fast * limit {
             return;
@@ -105,7 +105,7 @@ fn alone() -> MutexGuard<'static, ()> {
 /// What else runs on this machine can only take from either: the best of some attempts counts.
 fn compare(name: &str, paths: &[Path], limits: &Limits) {
     let _guard = alone();
-    let Some(paths) = Paths::open(name, paths) else { return };
+    let Some(paths) = Paths::open(paths) else { return };
     let mptcp = limits.mptcp.filter(|_| paths.announce());
     let mbit = |octets: u64, seconds: f64| octets as f64 * 8e-6 / seconds;
     let (mut attempts, mut busy) = (Vec::new(), Busy::default());

@@ -6,6 +6,7 @@ use std::time::Duration;
 use anabranch_core::set::{Failure, Outcome};
 use anabranch_core::time;
 use anabranch_net::set::{Allow, GatewayConfig, Push, PushConfig};
+use anabranch_testkit::processors::{Busy, Processors};
 use tokio::time::Instant;
 
 use super::world::*;
@@ -54,10 +55,12 @@ async fn rates(nodes: &[&Receiving]) -> Vec<f64> {
 
 /// Asserts that the rates in `parts`, each given with its cap, reach 0.88 of their caps and never more than 1.06: a cap
 /// counts headers and records, and a burst of 50 ms or what the kernel held back may fall into the time measured. What else
-/// runs on this machine can only take from a rate, so the best of some attempts counts; each keeps to the caps.
+/// runs on this machine can only take from a rate, so the best of some attempts counts, unless none had the processor enough to
+/// tell; each keeps to the caps.
 async fn expect_caps(nodes: &[&Receiving], parts: impl Fn(&[f64]) -> Vec<(f64, u64)>) {
-    let mut attempts = Vec::new();
+    let (mut attempts, mut busy) = (Vec::new(), Busy::default());
     while attempts.len() < 5 {
+        let since = Processors::since_now();
         let rates = rates(nodes).await;
         let shares: Vec<f64> = parts(&rates).iter().map(|(rate, cap)| rate / *cap as f64).collect();
         assert!(shares.iter().all(|share| *share <= 1.06), "above its cap: {rates:?}");
@@ -65,8 +68,9 @@ async fn expect_caps(nodes: &[&Receiving], parts: impl Fn(&[f64]) -> Vec<(f64, u
             return;
         }
         attempts.push(rates);
+        busy.note(&since);
     }
-    panic!("below their caps: {attempts:?}");
+    assert!(busy.says_nothing_of("what comes within caps"), "below their caps: {attempts:?}");
 }
 
 #[test]
@@ -121,8 +125,9 @@ fn gateways_with_different_caps_are_both_used() {
         let node = node(V4, &gateways.each_ref());
         let file = contents(1_500_000);
         // What else runs on this machine can only take from the rate: the best of some attempts counts.
-        let mut attempts = Vec::new();
+        let (mut attempts, mut busy) = (Vec::new(), Busy::default());
         while attempts.len() < 5 && !attempts.iter().any(|seconds| *seconds < 2.1) {
+            let since = Processors::since_now();
             let (outcome, push) = run(Push::new(config(node.address), file.clone()), |_| {}).await;
             assert_eq!(outcome, Outcome::Delivered);
             assert!(node.sink.look().octets == file);
@@ -132,8 +137,10 @@ fn gateways_with_different_caps_are_both_used() {
             assert!(shares[0] > 750_000 && shares[1] > 200_000, "{shares:?}");
             assert!(seconds >= 1.4, "12 Mbit at 8 Mbit/s: {seconds} s");
             attempts.push(seconds);
+            busy.note(&since);
         }
-        assert!(attempts.iter().any(|seconds| *seconds < 2.1), "12 Mbit at 8 Mbit/s: {attempts:?} s");
+        let is_fast = attempts.iter().any(|seconds| *seconds < 2.1) || busy.says_nothing_of("two caps");
+        assert!(is_fast, "12 Mbit at 8 Mbit/s: {attempts:?} s");
     });
 }
 

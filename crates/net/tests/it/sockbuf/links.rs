@@ -67,7 +67,7 @@ struct Peak {
 
 #[test]
 fn a_budget_holds_and_three_paths_are_full() {
-    let Some(paths) = Paths::open("sb", &PATHS) else { return };
+    let Some(paths) = Paths::open(&PATHS) else { return };
     let play = |name, policy, bandwidths| {
         let outcome = play(&paths, policy, bandwidths);
         println!("{name:7} {outcome}");
@@ -105,7 +105,7 @@ fn a_budget_holds_and_three_paths_are_full() {
 #[test]
 fn a_budget_holds_where_much_is_lost() {
     let lossy = PATHS.map(|path| Path { queue: path.queue / 20, loss: 10, ..path });
-    let Some(paths) = Paths::open("sl", &lossy) else { return };
+    let Some(paths) = Paths::open(&lossy) else { return };
     let all = play(&paths, Some(PolicyConfig::Fixed(BUDGET)), &[]);
     println!("lossy   {all}");
     assert!(all.peak.held <= BUDGET, "{all:?}");
