@@ -92,7 +92,9 @@ fn environment(places: &Places) -> Result<Result<(), String>, Failure> {
         return Ok(Err(format!("the Python package's tests need python3's venv: {hint}")));
     }
     let mut install = Command::new(places.program("python"));
-    install.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--requirement"]);
+    // Of what is installed the tests import a small part, which Python compiles when it does.
+    install.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile"]);
+    install.arg("--requirement");
     let done = install.arg(&requirements).output().map_err(|error| cannot_start("pip", &error))?;
     if !done.status.success() {
         let said = String::from_utf8_lossy(&done.stderr).into_owned();
