@@ -12,8 +12,7 @@ use anabranch_deploy::error::Error;
 use anabranch_deploy::files::{Whole, check_apart};
 use anabranch_deploy::say;
 use anabranch_sim::scenario::Policies;
-use anabranch_sweep::{Options, Point, Shard, Spec, Store, Sweep, Table, Watch, execute};
-use rayon::ThreadPoolBuilder;
+use anabranch_sweep::{Options, Point, Shard, Spec, Store, Sweep, Table, Watch, execute, pool};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 
@@ -28,7 +27,7 @@ pub(crate) struct Arguments {
     /// the name of the spec]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Runs at the same time [default: as many as there are cores]
+    /// Runs at the same time, at most as many as there are cores [default: that many]
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
     jobs: Option<u16>,
     /// Does one part of the sweep, for job arrays: `2/8` is the second of eight
@@ -82,10 +81,7 @@ pub(crate) fn main(arguments: &Arguments, policies: &Policies) -> Result<(), Err
         tables(&folder).iter().map(|file| ("--out", file.as_path())),
     )?;
     let threads = usize::from(arguments.jobs.unwrap_or(0));
-    let pool = ThreadPoolBuilder::new().num_threads(threads).build();
-    let pool = pool.map_err(|error| Error::job(format!("cannot start threads: {error}")))?;
-    let points = pool.install(|| sweep.all_points()).map_err(failed)?;
-    drop(pool);
+    let points = pool(threads).and_then(|pool| pool.install(|| sweep.all_points())).map_err(failed)?;
     let mut store = open(&folder)?;
     if arguments.dry_run {
         return report::standing(&sweep, &points, &store, arguments.shard, arguments.json);

@@ -88,6 +88,13 @@ def test_a_comparison_is_paired_by_run(network: ab.Scenario) -> None:
         ab.plot.compare(left, ab.run(network, seed=99), "latency_s")
 
 
+def test_an_axis_of_one_side_alone_is_refused(result: ab.Result, network: ab.Scenario) -> None:
+    """Of the points of that axis only one would have a partner, and the rest would be gone without a word."""
+    for sides in ((result, ab.run(network, runs=3)), (ab.run(network, runs=3), result)):
+        with pytest.raises(ab.Error, match="varies in one of the two only"):
+            ab.plot.compare(*sides, "latency_s")
+
+
 def test_what_cannot_be_drawn_is_said(result: ab.Result) -> None:
     with pytest.raises(ab.Error, match="`link.cable.delay` varies too"):
         ab.plot.metric(result, "latency_s", "link.cable.loss")

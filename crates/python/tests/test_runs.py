@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import subprocess
 import threading
 from pathlib import Path
@@ -22,7 +23,6 @@ def test_a_row_for_each_run_with_units(network: ab.Scenario) -> None:
     assert set(result["scenario_hash"]) == {network.hash}
     assert set(result["version"]) == {ab.__version__}
     latency = result.metrics["latency_s"]
-    assert latency is not None
     assert latency.n == 5
     assert latency.ci95 is not None
     assert latency.min < latency.mean < latency.max
@@ -111,6 +111,24 @@ def test_other_threads_go_on_while_runs_are_made() -> None:
         for thread in threads:
             thread.join(60)
     assert not any(thread.is_alive() for thread in threads)
+
+
+def test_more_jobs_than_cores_are_as_many_as_cores(network: ab.Scenario) -> None:
+    expected = ab.run(network, runs=3).to_ipc()
+    for jobs in (10**9, 10**30):
+        assert ab.run(network, runs=3, jobs=jobs).to_ipc() == expected
+
+
+def test_metrics_are_asked_for_by_name(network: ab.Scenario) -> None:
+    metrics = ab.run(network, runs=3).metrics
+    assert "transfer.file.latency_s" in metrics
+    assert "latency_s" in metrics
+    for no_metric in ("zzz", "seed", 7):
+        assert no_metric not in metrics
+    assert metrics["latency_s"].mean > 0
+    none = ab.run(network.set("stop", "1 ms"), runs=2).metrics["latency_s"]
+    assert (none.n, none.ci95) == (0, None)
+    assert math.isnan(none.mean)
 
 
 def test_errors_of_runs(network: ab.Scenario, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import copy
 import pickle
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import anabranch as ab
@@ -37,6 +38,18 @@ def test_setting_makes_another_scenario(network: ab.Scenario) -> None:
     assert slower.hash != network.hash
     assert network.set("link.*.loss", 0.05) == network
     assert len({network, network.set("seed", 9), slower}) == 2, "the seed is no part of what a scenario is"
+
+
+def test_numbers_of_numpy_are_numbers(network: ab.Scenario) -> None:
+    """Some of its scalars are Python's numbers as well, and none prints as one."""
+    expected = network.set("link.cable.loss", 0.02)
+    for loss in (np.float64(0.02), np.array(0.02)):
+        assert network.set("link.cable.loss", loss) == expected
+    assert network.set("link.cable.loss", np.float32(0.25)) == network.set("link.cable.loss", 0.25)
+    for size in (np.int64(3), np.uint8(3)):
+        assert network.set("tcp.default.initial_window", size) == network.set("tcp.default.initial_window", 3)
+    spec = {"scenario": network, "runs": np.int64(2), "grid": {"link.cable.loss": np.linspace(0, 0.1, 3)}}
+    assert ab.sweep(spec, progress=False)["link.cable.loss"] == [0.0, 0.0, 0.05, 0.05, 0.1, 0.1]
 
 
 def test_a_scenario_survives_its_own_text_pickle_and_copy(gateways: ab.Scenario) -> None:

@@ -66,6 +66,13 @@ def test_polars_and_pandas(result: ab.Result) -> None:
     assert back["transfer.file.latency_s"].to_pylist() == result["latency_s"]
 
 
+def test_a_table_goes_row_by_row(result: ab.Result) -> None:
+    rows = list(result)
+    assert len(rows) == len(result)
+    assert [row["transfer.file.latency_s"] for row in rows] == result["latency_s"]
+    assert [list(row) for row in rows] == [result.columns] * len(result)
+
+
 def test_files(result: ab.Result, tmp_path: Path) -> None:
     result.write_parquet(tmp_path / "table.parquet")
     result.write_csv(tmp_path / "table.csv")

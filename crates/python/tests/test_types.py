@@ -17,10 +17,31 @@ def checked(place: Path, *arguments: str) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_mypy_strict() -> None:
+def mypy(*files: str, place: Path) -> None:
     # A cache that outlives the run: what has not changed is not read again.
     cache = Path(sys.prefix) / ".mypy_cache"
-    checked(PACKAGE, "mypy", "--strict", "--cache-dir", str(cache), "python/anabranch", "tests")
+    checked(place, "mypy", "--strict", "--cache-dir", str(cache), *files)
+
+
+def test_mypy_strict() -> None:
+    mypy("python/anabranch", "tests", place=PACKAGE)
+
+
+IDIOMS = """
+import anabranch as ab
+
+result = ab.run("network.toml", runs=3)
+mean: float = result.metrics["latency_s"].mean
+ab.plot.compare(result, result, "latency_s")
+for row in result:
+    print(row["seed"], mean)
+"""
+
+
+def test_what_users_write_is_typed(tmp_path: Path) -> None:
+    """By itself: what another module imports would be known as well."""
+    (tmp_path / "idioms.py").write_text(IDIOMS)
+    mypy("idioms.py", place=tmp_path)
 
 
 def test_the_stub_is_that_of_the_compiled_part(tmp_path: Path) -> None:

@@ -1,11 +1,13 @@
 //! All runs of a sweep that are not done yet, on all cores.
 
 use std::fmt;
+use std::num::NonZero;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::thread::available_parallelism;
 use std::time::Duration;
 
-use rayon::{Scope, ThreadPoolBuilder};
+use rayon::{Scope, ThreadPool, ThreadPoolBuilder};
 
 use crate::address::RunKey;
 use crate::clock::{self, Began};
@@ -20,7 +22,7 @@ use crate::store::Store;
 /// How a sweep is executed. None of it alters a result.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Options {
-    /// Runs at the same time; 0 is as many as there are cores.
+    /// Runs at the same time, at most as many as there are cores; 0 is that many.
     pub threads: usize,
     /// Which part of it.
     pub shard: Shard,
@@ -93,6 +95,19 @@ const GATHERED: usize = 4_096;
 /// How often the disk is waited for: what the death of the machine, not of the process, can take.
 const SYNC: Duration = Duration::from_secs(5);
 
+/// So many threads, but no more than there are cores: runs only compute, so that more would share them. 0 is as many as there are.
+///
+/// # Errors
+/// The machine has no room for them.
+pub fn pool(threads: usize) -> Result<ThreadPool, Error> {
+    let threads = threads.min(available_parallelism().map_or(1, NonZero::get));
+    let pool = ThreadPoolBuilder::new().num_threads(threads).thread_name(|i| format!("sweep {i}")).build();
+    pool.map_err(|error| Error::Impossible {
+        message: format!("cannot start {threads} threads: {error}"),
+        hint: "take fewer with --jobs".to_owned(),
+    })
+}
+
 /// Makes all runs of a shard that are not done, of points that [`Sweep::all_points`] has made, and adds their rows to the store.
 ///
 /// # Errors
@@ -104,12 +119,7 @@ pub fn execute(
     options: Options,
     watch: &Watch<'_>,
 ) -> Result<Outcome, Error> {
-    let pool =
-        ThreadPoolBuilder::new().num_threads(options.threads).thread_name(|i| format!("sweep {i}")).build();
-    let pool = pool.map_err(|error| Error::Impossible {
-        message: format!("cannot start {} threads: {error}", options.threads),
-        hint: "take fewer with --jobs".to_owned(),
-    })?;
+    let pool = pool(options.threads)?;
     let waiting = || pool.broadcast(|_| clock::thread_waited()).into_iter().sum::<Duration>();
     let (waited, began, processor) = (waiting(), Began::now(), clock::process());
     let runs = pool.install(|| execute_here(sweep, points, store, options.shard, watch))?;

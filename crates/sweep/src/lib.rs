@@ -56,7 +56,7 @@ mod task;
 
 pub use address::{Address, VERSION};
 pub use error::Error;
-pub use execute::{Options, Outcome, Watch, execute, execute_here};
+pub use execute::{Options, Outcome, Watch, execute, execute_here, pool};
 pub use job::Job;
 pub use plan::Shard;
 pub use points::{Point, Sweep};

@@ -16,6 +16,8 @@ Ctrl-C stops it.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from . import lab, plan
 from ._anabranch import VERSION as __version__
 from ._error import Error
@@ -23,6 +25,9 @@ from ._progress import Progress
 from ._scenario import Entries, Scenario, Section
 from ._sweep import Spec, run, sweep
 from ._table import Metrics, Result, Summary, Table, summary
+
+if TYPE_CHECKING:
+    from . import plot
 
 __all__ = [
     "Entries",

@@ -34,7 +34,7 @@ def run(
 
     ``scenario`` is a :class:`Scenario` or the path of a file; if it has axes of its own, all their points are run. ``seed`` is
     the root of all random streams (default: the scenario's own), ``jobs`` how many runs are under way at the same time
-    (default: as many as there are cores). Runs are numbered from 0: two scenarios that are run with the same seed see the same
+    (default, and at most: as many as there are cores). Runs are numbered from 0: two scenarios that are run with the same seed see the same
     randomness run by run, and can be compared in pairs. What comes out depends on scenario, seed and number of runs
     alone.
 
@@ -63,8 +63,8 @@ def sweep(
     ``spec`` is the path of a spec file, or a mapping that says the same: ``scenario`` (a path or a :class:`Scenario`) or ``experiment`` (a
     name of :func:`anabranch.lab.experiments`), ``runs``, ``seeds``, ``grid``, ``sample``, ``set``, ``enough``. ``out`` is the folder where rows are kept: what is there already is not run
     again, so that a sweep that was stopped or killed goes on, and several processes may share it, ``anabranch sweep --out`` too;
-    without it rows are gone with the result. ``jobs`` is how many runs are under way at the same time (default: as many as
-    there are cores). ``shard`` is one part of a sweep, for job arrays: ``(2, 8)`` or ``"2/8"`` is the second of eight. ``client`` is a
+    without it rows are gone with the result. ``jobs`` is how many runs are under way at the same time (default, and at most: as
+    many as there are cores). ``shard`` is one part of a sweep, for job arrays: ``(2, 8)`` or ``"2/8"`` is the second of eight. ``client`` is a
     client of Dask distributed, whose workers make the runs; they need this package in the same version, and nothing else.
     ``progress``: a bar (``True``), nothing, or a function of how many runs are made, and of how many.
 
@@ -132,7 +132,8 @@ def _count(number: int, what: str) -> int:
 
 
 def _threads(jobs: int | None) -> int:
-    return 0 if jobs is None else _count(jobs, "jobs")
+    # Below there are 64 bits, and never as many cores.
+    return 0 if jobs is None else min(_count(jobs, "jobs"), 2**16)
 
 
 def _shard(shard: tuple[int, int] | str | None) -> tuple[int, int]:

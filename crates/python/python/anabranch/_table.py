@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import math
 import os
 import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -98,6 +99,10 @@ class Table:
     def __contains__(self, column: object) -> bool:
         return column in self._units
 
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        """Row after row, by column, as :meth:`rows`."""
+        return self.rows()
+
     def rows(self) -> Iterator[dict[str, Any]]:
         """Row after row, by column."""
         names = self.columns
@@ -166,14 +171,23 @@ class Table:
         return self.columns[:12]
 
 
-class Metrics(Mapping[str, Summary | None]):
-    """The metrics of runs by name, each with its mean and 95 % confidence interval."""
+class Metrics(Mapping[str, Summary]):
+    """The metrics of runs by name, or by the end of a name, each with its mean and 95 % confidence interval. One that no run has is
+    ``Summary(n=0, mean=nan, ci95=None, min=nan, max=nan)``."""
 
     def __init__(self, result: Result) -> None:
         self._result = result
 
-    def __getitem__(self, name: str) -> Summary | None:
-        return self._result.summary(name)
+    def __getitem__(self, name: str) -> Summary:
+        return self._result.summary(name) or Summary(0, math.nan, None, math.nan, math.nan)
+
+    def __contains__(self, name: object) -> bool:
+        if not isinstance(name, str):
+            return False
+        try:
+            return self._result.resolve(name) in set(self)
+        except Error:
+            return False
 
     def __iter__(self) -> Iterator[str]:
         known = {"point", "seed", "run", "scenario_hash", "version", *self._result.parameters}
@@ -186,8 +200,8 @@ class Metrics(Mapping[str, Summary | None]):
         lines = []
         for name in self:
             found, unit = self[name], self._result.unit(name)
-            text = "none" if found is None else f"{found.mean:.6g}"
-            if found is not None and found.ci95 is not None:
+            text = "none" if found.n == 0 else f"{found.mean:.6g}"
+            if found.ci95 is not None:
                 text += f" ± {found.ci95:.2g}"
             lines.append(f"{name}: {text}{'' if unit == '1' else f' {unit}'}")
         return "\n".join(lines)

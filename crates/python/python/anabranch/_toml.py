@@ -11,9 +11,9 @@ from ._error import Error
 
 def toml(value: object) -> str:
     """A value as it stands to the right of ``=`` in TOML; tables are inline."""
-    # numpy's scalars are numbers too.
-    if not isinstance(value, bool | int | float | str) and callable(getattr(value, "item", None)):
-        value = value.item()  # type: ignore[attr-defined]
+    # numpy's scalars and arrays, whatever they print as: some of its scalars are Python's numbers as well.
+    if not isinstance(value, str) and callable(getattr(value, "tolist", None)):
+        value = value.tolist()  # type: ignore[attr-defined]
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int):

@@ -116,7 +116,7 @@ def compare(
     A pair are rows of the same seed, run and parameters; since both saw the same randomness, the interval of their difference
     is much narrower than the two by themselves. Pairs of which one lacks the metric are left out, and counted in the title.
 
-    Raises :class:`anabranch.Error` if there is no pair.
+    Raises :class:`anabranch.Error` if there is no pair, or if a parameter tells points of one apart and not of the other.
     """
     pairs, single = paired(left, right, metric)
     if not pairs:
@@ -150,9 +150,16 @@ def compare(
 
 
 def paired(left: Result, right: Result, metric: str) -> tuple[list[tuple[float, float]], int]:
-    """The pairs of values that :func:`compare` draws, and how many rows have no partner."""
-    both = [name for name in left.varied if name in right.varied]
-    keys = [*both, "seed", "run"]
+    """The pairs of values that :func:`compare` draws, and how many rows have no partner.
+
+    Raises :class:`anabranch.Error` if a parameter tells points of one apart and not of the other: of several points that would be
+    the partners of one row only one would be left.
+    """
+    for one, other in ((left, right), (right, left)):
+        if alone := [name for name in one.varied if name not in other.varied]:
+            hint = "sweep both over the same parameters, or give the points apart"
+            raise Error(f"`{alone[0]}` varies in one of the two only", hint=hint)
+    keys = [*left.varied, "seed", "run"]
     sides = [
         {
             key: value

@@ -161,6 +161,11 @@ fn threads_shards_and_workers_elsewhere_make_the_same_tables() {
         run(&sweep, two.path(), 2, Shard::ALL);
         assert!(tables(&sweep, two.path()) == expected);
 
+        // As many as a machine could not have.
+        let many = folder();
+        run(&sweep, many.path(), 1_000_000_000, Shard::ALL);
+        assert!(tables(&sweep, many.path()) == expected);
+
         let shards = folder();
         let each: Vec<u64> =
             [3, 1, 4, 2].map(|number| run(&sweep, shards.path(), 1, Shard::new(number, 4).unwrap())).into();
