@@ -94,6 +94,12 @@ const PARAMETERS: &[Parameter] = &[
         "when what was sent on one path is sent on another too; auto: at a time-out",
     ),
     p(
+        "conventional_acks",
+        "rfc",
+        "rfc or window",
+        "what auto makes of ack_every, ack_window and ack_delay with scheme=conventional: 2, off and 200ms, or as proposed (erratum M28)",
+    ),
+    p(
         "ack_every",
         "auto",
         "1 to 255, or auto: 2 for the RFCs' schemes, else 20",
@@ -195,13 +201,20 @@ pub(super) fn decided(settings: &Settings) -> Understood<Settings> {
         ("rto_max", ["60s", "20s", "60s"]),
         ("window_limit", ["none", "10", "none"]),
     ];
-    let column = match Scheme::of(settings)? {
+    let scheme = Scheme::of(settings)?;
+    let column = match scheme {
         Scheme::Proposed => 0,
         Scheme::Ours => 1,
         Scheme::Conventional | Scheme::Tcp => 2,
     };
+    let words = [("rfc", false), ("window", true)];
+    let by_window = values::meant("conventional_acks", settings.text("conventional_acks"), &words)?;
+    let column_of = |key: &str| match scheme {
+        Scheme::Conventional if by_window && key.starts_with("ack_") => 0,
+        _ => column,
+    };
     let auto = AUTO.into_iter().filter(|(key, _)| settings.text(key) == "auto");
-    Ok(auto.fold(settings.clone(), |all, (key, values)| all.with(key, values[column])))
+    Ok(auto.fold(settings.clone(), |all, (key, values)| all.with(key, values[column_of(key)])))
 }
 
 fn derived(settings: &Settings) -> Understood<Vec<Assignment>> {

@@ -2,7 +2,7 @@
 
 use crate::open::{Open, Range};
 
-/// Erratum M27.
+/// Errata M27 and M28.
 pub(super) const OPEN: &[Open] = &[
     Open::new("retries", "M27", Range::Whole(0, 7, "")),
     Open::new("retry_delay", "M27", Range::OneOf(&["0s", "20ms", "100ms", "500ms"])),
@@ -11,6 +11,7 @@ pub(super) const OPEN: &[Open] = &[
     Open::new("interference", "M27", Range::Even(1.0, 2.2, "")),
     Open::new("carrier_sense", "M27", Range::Even(1.0, 2.5, "")),
     Open::new("capture", "M27", Range::Even(1.0, 3.0, "")),
+    Open::new("conventional_acks", "M28", Range::OneOf(&["rfc", "window"])),
 ];
 
 /// Of 200 settings and the defaults that which reproduces most numbers of the conventional scheme (`lab robustness mptcp`, seed 1).

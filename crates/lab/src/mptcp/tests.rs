@@ -126,6 +126,7 @@ fn every_parameter_changes_something_or_is_refused() {
         "scheduler=blest",
         "congestion=coupled",
         "reinjection=opportunistic",
+        "conventional_acks=window",
         "ack_every=4",
         "ack_window=on",
         "ack_delay=300ms",
@@ -165,6 +166,7 @@ fn every_parameter_changes_something_or_is_refused() {
         "scheduler=lifo",
         "congestion=cubic",
         "reinjection=never",
+        "conventional_acks=all",
         "ack_every=0",
         "ack_window=perhaps",
         "ack_delay=11s",
@@ -210,6 +212,26 @@ fn auto_is_written_out_by_the_scheme() {
     let others = ["8", "fastest-rtt", "newreno", "timeout", "2", "off", "200ms"];
     for scheme in [Scheme::Conventional, Scheme::Tcp] {
         assert_eq!(texts(scheme), (others.map(Into::into), ["on", "1s", "60s", "none"].map(Into::into)));
+    }
+}
+
+/// M28: its acknowledgements alone are the proposed scheme's, and no other scheme's are changed.
+#[test]
+fn the_conventional_scheme_can_acknowledge_windows() {
+    let decided = |scheme: Scheme, acks: &str| {
+        let settings = settings(scheme, "square", 10, 0).with("conventional_acks", acks);
+        MptcpPoint::new(&settings).expect("it can be").parameters()
+    };
+    let differing = |scheme| {
+        let (rfc, window) = (decided(scheme, "rfc"), decided(scheme, "window"));
+        let changed =
+            rfc.into_iter().zip(window).filter(|(a, b)| a != b).map(|(_, (key, value))| (key, value));
+        changed.filter(|(key, _)| *key != "conventional_acks").collect::<Vec<_>>()
+    };
+    let acks = [("ack_every", "20"), ("ack_window", "on"), ("ack_delay", "5s")];
+    assert_eq!(differing(Scheme::Conventional), acks.map(|(key, value)| (key, value.to_owned())));
+    for scheme in [Scheme::Proposed, Scheme::Ours, Scheme::Tcp] {
+        assert_eq!(differing(scheme), [], "{scheme:?}");
     }
 }
 

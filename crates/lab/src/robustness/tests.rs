@@ -31,7 +31,7 @@ fn every_open_parameter_changes_results() {
     let small: [(&str, &[&[&str]]); 5] = [
         ("set", &[&["scheme=split", "file=60kB"]]),
         ("dtc", &[&["mode=tcp", "segments=100"], &["mode=dtc-paper", "segments=100"]]),
-        ("mptcp", &[&["nodes=20", "packets=10"]]),
+        ("mptcp", &[&["nodes=20", "packets=10"], &["scheme=conventional", "nodes=10", "packets=10"]]),
         ("rdca", &[&["protocol=newreno", "senders=2", "rate=40kB/s", "duration=20s"]]),
         ("sockbuf", &[&["duration=20s", "bandwidth_step=5s", "connections=6"]]),
     ];
