@@ -5,9 +5,8 @@ use std::sync::atomic::Ordering;
 
 use anabranch_lab::experiment::{Metric, Outcome, RunError};
 use anabranch_sweep::spec::Runs;
-use anabranch_sweep::{Shard, Spec, Store, Sweep, Watch, execute_here};
+use anabranch_sweep::{Shard, Spec, Store, Sweep, Watch, execute_here, pool};
 use pyo3::prelude::*;
-use rayon::ThreadPoolBuilder;
 use serde_json::json;
 
 use crate::fault::Fault;
@@ -57,7 +56,7 @@ fn lab_run(
     let watched = watch.clone();
     let look = |py: Python<'_>| show(py, progress.as_ref(), &watch);
     work(py, &watch.cancel, look, move || {
-        let pool = ThreadPoolBuilder::new().build().map_err(|e| Fault::new(format!("no threads: {e}")))?;
+        let pool = pool(0)?;
         let sweep = Sweep::new(spec)?;
         let (points, mut store) = (pool.install(|| sweep.all_points())?, Store::in_memory());
         pool.install(|| execute_here(&sweep, &points, &mut store, Shard::ALL, &watched))

@@ -7,9 +7,8 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use anabranch_lab::EXPERIMENTS;
-use anabranch_sweep::{self as sweep, Options, Point, Shard, Spec, Store, Table, Watch};
+use anabranch_sweep::{self as sweep, Options, Point, Shard, Spec, Store, Table, Watch, pool};
 use pyo3::prelude::*;
-use rayon::ThreadPoolBuilder;
 
 use crate::fault::Fault;
 use crate::frame::Frame;
@@ -164,16 +163,7 @@ pub(crate) fn show(py: Python<'_>, progress: Option<&Py<PyAny>>, watch: &Watch<'
 impl Sweep {
     fn make(py: Python<'_>, make: impl FnOnce() -> Result<Inner, Fault> + Send + 'static) -> PyResult<Self> {
         // On threads of its own: a process that forks keeps none of those that all share.
-        let made = work(
-            py,
-            &Default::default(),
-            |_| Ok(()),
-            move || {
-                let pool =
-                    ThreadPoolBuilder::new().build().map_err(|e| Fault::new(format!("no threads: {e}")))?;
-                pool.install(make)
-            },
-        );
+        let made = work(py, &Default::default(), |_| Ok(()), move || pool(0)?.install(make));
         Ok(Self { inner: Arc::new(made?) })
     }
 }

@@ -90,9 +90,30 @@ def test_a_comparison_is_paired_by_run(network: ab.Scenario) -> None:
 
 def test_an_axis_of_one_side_alone_is_refused(result: ab.Result, network: ab.Scenario) -> None:
     """Of the points of that axis only one would have a partner, and the rest would be gone without a word."""
-    for sides in ((result, ab.run(network, runs=3)), (ab.run(network, runs=3), result)):
-        with pytest.raises(ab.Error, match="varies in one of the two only"):
+    single = ab.run(network, runs=8)
+    for sides in ((result, single), (single, result)):
+        with pytest.raises(ab.Error, match="`link.cable.delay`, `link.cable.loss` varies in one of the two only"):
             ab.plot.compare(*sides, "latency_s")
+
+
+def sweep(network: ab.Scenario, grid: dict[str, list[Any]], **more: Any) -> ab.Result:
+    return ab.sweep({"scenario": network, "runs": 2, "grid": grid, **more}, progress=False)
+
+
+def test_points_are_paired_by_what_both_vary(network: ab.Scenario) -> None:
+    from anabranch.plot import paired
+
+    both = sweep(network, {"link.cable.loss": [0.0, 0.1]})
+    # An axis of one value, and a point of the grid that is set instead.
+    for other, pairs in (
+        (sweep(network, {"link.cable.loss": [0.0, 0.1], "transfer.file.bytes": ["10 kB"]}), 4),
+        (sweep(network, {}, set={"link.cable.loss": 0.1}), 2),
+    ):
+        for sides in ((both, other), (other, both)):
+            assert len(paired(*sides, "latency_s")[0]) == pairs
+    twice = sweep(network, {"link.cable.loss": [0.1, 0.1]})
+    with pytest.raises(ab.Error, match="a point is there twice"):
+        paired(twice, both, "latency_s")
 
 
 def test_what_cannot_be_drawn_is_said(result: ab.Result) -> None:

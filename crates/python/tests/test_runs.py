@@ -123,8 +123,13 @@ def test_metrics_are_asked_for_by_name(network: ab.Scenario) -> None:
     metrics = ab.run(network, runs=3).metrics
     assert "transfer.file.latency_s" in metrics
     assert "latency_s" in metrics
-    for no_metric in ("zzz", "seed", 7):
+    assert metrics.get("latency_s") == metrics["transfer.file.latency_s"]
+    # `seed` is a column, and a part of the name ends several.
+    for no_metric in ("zzz", "seed", "scenario_hash", "packets", 7):
         assert no_metric not in metrics
+        assert metrics.get(no_metric, "none") == "none"  # type: ignore[arg-type]
+    with pytest.raises(ab.Error, match="`seed` is no metric"):
+        metrics["seed"]
     assert metrics["latency_s"].mean > 0
     none = ab.run(network.set("stop", "1 ms"), runs=2).metrics["latency_s"]
     assert (none.n, none.ci95) == (0, None)

@@ -22,7 +22,7 @@ use crate::store::Store;
 /// How a sweep is executed. None of it alters a result.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Options {
-    /// Runs at the same time, at most as many as there are cores; 0 is that many.
+    /// Runs at the same time: see [`pool`].
     pub threads: usize,
     /// Which part of it.
     pub shard: Shard,
@@ -95,7 +95,8 @@ const GATHERED: usize = 4_096;
 /// How often the disk is waited for: what the death of the machine, not of the process, can take.
 const SYNC: Duration = Duration::from_secs(5);
 
-/// So many threads, but no more than there are cores: runs only compute, so that more would share them. 0 is as many as there are.
+/// So many threads, but no more than there are cores: runs only compute, so that more would share them. 0 is as many as there are, or
+/// what `RAYON_NUM_THREADS` says.
 ///
 /// # Errors
 /// The machine has no room for them.
@@ -103,7 +104,7 @@ pub fn pool(threads: usize) -> Result<ThreadPool, Error> {
     let threads = threads.min(available_parallelism().map_or(1, NonZero::get));
     let pool = ThreadPoolBuilder::new().num_threads(threads).thread_name(|i| format!("sweep {i}")).build();
     pool.map_err(|error| Error::Impossible {
-        message: format!("cannot start {threads} threads: {error}"),
+        message: format!("cannot start threads: {error}"),
         hint: "take fewer with --jobs".to_owned(),
     })
 }

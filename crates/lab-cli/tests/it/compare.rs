@@ -15,7 +15,7 @@ use std::thread;
 use anabranch_campaign::bottleneck::{Cell, Grid, Start};
 use anabranch_core::tcp::{self, CongestionAlgorithm};
 use anabranch_stats::jain;
-use anabranch_testkit::debian::find_or_install;
+use anabranch_testkit::debian::{find_or_install, skipped};
 use anabranch_testkit::netns;
 use rayon::prelude::*;
 use serde_json::Value;
@@ -205,9 +205,10 @@ fn compare<R: Reference>(reference: &R) {
     publish(&text);
     assert_eq!(rows.len(), plan.cells.len(), "some cells have no run: see above");
     if env::var_os("ANABRANCH_COMPARE").is_none() {
-        for row in &rows {
+        for row in rows.iter().filter(|row| !row.is_near()) {
             // A machine that is too busy twice in a row shows nothing.
-            assert!(row.is_near() || row.is_late(), "{text}");
+            assert!(row.is_late(), "{text}");
+            skipped(&format!("{} beside ours: the machine was too busy", R::NAME));
         }
     }
 }

@@ -97,26 +97,26 @@ const PARAMETERS: &[Parameter] = &[
         "conventional_acks",
         "rfc",
         "rfc or window",
-        "what auto makes of ack_every, ack_window and ack_delay with scheme=conventional: 2, off and 200ms, or as proposed (erratum M28)",
+        "acknowledgements of the conventional scheme, where ack_every, ack_window and ack_delay are auto: those of the RFCs, or the proposed scheme's (erratum M28)",
     ),
     p(
         "ack_every",
         "auto",
-        "1 to 255, or auto: 2 for the RFCs' schemes, else 20",
+        "1 to 255, or auto: 2 for the RFCs' schemes (see conventional_acks), else 20",
         "segments for which an acknowledgement waits (erratum M28)",
     )
     .alias(),
     p(
         "ack_window",
         "auto",
-        "on, off, or auto: off for the RFCs' schemes, else on",
+        "on, off, or auto: off for the RFCs' schemes (see conventional_acks), else on",
         "one acknowledgement for a window: the sender pushes its last segment, and that is acknowledged at once",
     )
     .alias(),
     p(
         "ack_delay",
         "auto",
-        "a span such as 200ms, up to 10s, or auto: 200ms for the RFCs' schemes, 5s for the proposed, 2s for ours",
+        "a span such as 200ms, up to 10s, or auto: 200ms for the RFCs' schemes (see conventional_acks), 5s for the proposed, 2s for ours",
         "how long it waits for them at most",
     ),
     p(
@@ -210,7 +210,7 @@ pub(super) fn decided(settings: &Settings) -> Understood<Settings> {
     let words = [("rfc", false), ("window", true)];
     let by_window = values::meant("conventional_acks", settings.text("conventional_acks"), &words)?;
     let column_of = |key: &str| match scheme {
-        Scheme::Conventional if by_window && key.starts_with("ack_") => 0,
+        Scheme::Conventional if by_window && matches!(key, "ack_every" | "ack_window" | "ack_delay") => 0,
         _ => column,
     };
     let auto = AUTO.into_iter().filter(|(key, _)| settings.text(key) == "auto");

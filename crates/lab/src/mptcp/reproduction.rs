@@ -103,7 +103,7 @@ fn numbers(tables: &Tables, command: String) -> Table {
 const NOTES: [&str; 4] = [
     "C is `scheme=conventional`. P is `scheme=proposed`: all paths at once, by the scheduler of section VII, with windows that explore and \
      hold. Ours is `scheme=ours`: one path at a time, the others stand by.",
-    "What the paper leaves open (M27) is what comes nearest to its numbers of C, of 200 settings: `lab robustness mptcp`.",
+    "What the paper leaves open (M27, M28) is what comes nearest to its numbers of C, of 200 settings: `lab robustness mptcp`.",
     "Where the paper's numbers contradict each other (M24, M25, M26) the one that follows from its others stands in.",
     "Maps and curves over time are of the first run of the seed, as the paper's are of one; distributions are of all runs. Dashes \
      are C, solid lines P, dots ours. The paper prints its figures without numbers.",

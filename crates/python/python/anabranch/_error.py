@@ -27,6 +27,10 @@ class Error(Exception):
         return text if self.hint is None else f"{text}\n  hint: {self.hint}"
 
 
+class NoColumn(Error, KeyError):
+    """There is no column, or no metric, of this name, so that mappings of them have a ``get`` and an ``in``."""
+
+
 def missing(package: str, extra: str, what: str) -> Error:
     """An optional dependency is not there."""
     hint = f"pip install {package}, or all of `.[{extra}]` in the folder of this package"

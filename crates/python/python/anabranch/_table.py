@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from . import _anabranch as native
-from ._error import Error, missing
+from ._error import Error, NoColumn, missing
 
 if TYPE_CHECKING:
     import pandas
@@ -81,13 +81,13 @@ class Table:
         if len(ends) == 1:
             return ends[0]
         if ends:
-            raise Error(f"`{column}` may be several columns", hint="one of " + ", ".join(ends))
+            raise NoColumn(f"`{column}` may be several columns", hint="one of " + ", ".join(ends))
         import difflib
 
-        near = difflib.get_close_matches(column, self._units, n=1, cutoff=0.5)
-        near = near or [name for name in self._units if column in name][:1]
+        near = difflib.get_close_matches(str(column), self._units, n=1, cutoff=0.5)
+        near = near or [name for name in self._units if str(column) in name][:1]
         hint = f"did you mean `{near[0]}`?" if near else "there is " + ", ".join(self.columns[:8])
-        raise Error(f"there is no column `{column}`", hint=hint)
+        raise NoColumn(f"there is no column `{column}`", hint=hint)
 
     def __len__(self) -> int:
         return len(self._frame)
@@ -97,10 +97,11 @@ class Table:
         return cast(list[Any], self._frame.values(self.resolve(column)))
 
     def __contains__(self, column: object) -> bool:
-        return column in self._units
+        """Whether there is a column of this whole name."""
+        return isinstance(column, str) and column in self._units
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
-        """Row after row, by column, as :meth:`rows`."""
+        """Row after row, by column, as :meth:`rows`; ``table[name]`` and ``name in table`` are about columns."""
         return self.rows()
 
     def rows(self) -> Iterator[dict[str, Any]]:
@@ -179,19 +180,16 @@ class Metrics(Mapping[str, Summary]):
         self._result = result
 
     def __getitem__(self, name: str) -> Summary:
-        return self._result.summary(name) or Summary(0, math.nan, None, math.nan, math.nan)
-
-    def __contains__(self, name: object) -> bool:
-        if not isinstance(name, str):
-            return False
-        try:
-            return self._result.resolve(name) in set(self)
-        except Error:
-            return False
+        whole = self._result.resolve(name)
+        if not self._is_metric(whole):
+            raise NoColumn(f"`{whole}` is no metric", hint=f'its values are in `result["{whole}"]`')
+        return self._result.summary(whole) or Summary(0, math.nan, None, math.nan, math.nan)
 
     def __iter__(self) -> Iterator[str]:
-        known = {"point", "seed", "run", "scenario_hash", "version", *self._result.parameters}
-        return (name for name in self._result.columns if name not in known)
+        return filter(self._is_metric, self._result.columns)
+
+    def _is_metric(self, name: str) -> bool:
+        return name not in {"point", "seed", "run", "scenario_hash", "version", *self._result.parameters}
 
     def __len__(self) -> int:
         return sum(1 for _ in self)

@@ -116,7 +116,7 @@ def compare(
     A pair are rows of the same seed, run and parameters; since both saw the same randomness, the interval of their difference
     is much narrower than the two by themselves. Pairs of which one lacks the metric are left out, and counted in the title.
 
-    Raises :class:`anabranch.Error` if there is no pair, or if a parameter tells points of one apart and not of the other.
+    Raises :class:`anabranch.Error` if there is no pair, or if a row has several partners, as when a parameter varies on one side alone.
     """
     pairs, single = paired(left, right, metric)
     if not pairs:
@@ -152,24 +152,25 @@ def compare(
 def paired(left: Result, right: Result, metric: str) -> tuple[list[tuple[float, float]], int]:
     """The pairs of values that :func:`compare` draws, and how many rows have no partner.
 
-    Raises :class:`anabranch.Error` if a parameter tells points of one apart and not of the other: of several points that would be
-    the partners of one row only one would be left.
+    Raises :class:`anabranch.Error` if several rows of one would be partners of the same row of the other.
     """
-    for one, other in ((left, right), (right, left)):
-        if alone := [name for name in one.varied if name not in other.varied]:
-            hint = "sweep both over the same parameters, or give the points apart"
-            raise Error(f"`{alone[0]}` varies in one of the two only", hint=hint)
-    keys = [*left.varied, "seed", "run"]
-    sides = [
-        {
-            key: value
-            for key, value in zip(zip(*(one[name] for name in keys), strict=True), one[metric], strict=True)
-            if value is not None
-        }
-        for one in (left, right)
-    ]
-    pairs = [(value, sides[1][key]) for key, value in sides[0].items() if key in sides[1]]
+    varied = dict.fromkeys((*left.varied, *right.varied))
+    keys = [*(name for name in varied if name in left and name in right), "seed", "run"]
+    sides = [_by_key(one, metric, keys, alone) for one, alone in ((left, "left"), (right, "right"))]
+    pairs = [(a, b) for key, a in sides[0].items() if a is not None and (b := sides[1].get(key)) is not None]
     return pairs, max(len(left), len(right)) - len(pairs)
+
+
+def _by_key(one: Result, metric: str, keys: Sequence[str], side: str) -> dict[tuple[Any, ...], Any]:
+    found: dict[tuple[Any, ...], Any] = {}
+    for key, value in zip(zip(*(one[name] for name in keys), strict=True), one[metric], strict=True):
+        if key in found:
+            alone = [f"`{name}`" for name in one.varied if name not in keys and len(set(one[name])) > 1]
+            what = f"{', '.join(alone)} varies in one of the two only" if alone else "a point is there twice"
+            hint = "sweep both over the same parameters, or give their points apart"
+            raise Error(f"several rows of the {side} result are alike: {what}", hint=hint)
+        found[key] = value
+    return found
 
 
 def _means(result: Table, whole: str, axis: str, by: str | None) -> dict[Any, list[tuple[Any, Any, Any]]]:

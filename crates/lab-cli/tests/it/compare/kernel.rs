@@ -32,11 +32,12 @@ const LATE: f64 = 0.0005;
 /// real-time threads use up gives them a pause of 50 ms in each second, which is few batches.
 const STALL: f64 = 0.010;
 
-/// How late the emulator was, in seconds.
+/// How much the machine let emulator and connections wait.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Lag {
-    /// 99th percentile.
+    /// How late the emulator was, in seconds: 99th percentile.
     pub(super) p99: f64,
+    /// At worst.
     pub(super) max: f64,
     /// Processors that other programs left: the ends of the connections, unlike the emulator, wait for theirs.
     pub(super) processors: f64,

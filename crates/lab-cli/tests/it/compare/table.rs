@@ -143,10 +143,12 @@ pub(super) fn page<R: Reference>(rows: &[Row], plan: &Plan, reference: &R, their
         plan.at_once.unwrap_or(R::AT_ONCE),
         R::NAME,
     );
-    if let (Some(p99), Some(max)) = (lag(|lag| lag.p99), lag(|lag| lag.max)) {
+    let few = lag(|lag| -lag.processors).map(|most| -most);
+    if let (Some(p99), Some(max), Some(few)) = (lag(|lag| lag.p99), lag(|lag| lag.max), few) {
         let _ = write!(
             text,
-            "largest 99th percentile of the emulator's lag {:.3} ms, largest lag {:.1} ms, ",
+            "largest 99th percentile of the emulator's lag {:.3} ms, largest lag {:.1} ms, at least {few:.2} processors left by \
+             other programs, ",
             p99 * 1e3,
             max * 1e3
         );

@@ -22,8 +22,8 @@ fn a_gateway_that_dies_costs_nothing_but_its_share() {
         config.rate = Some(24_000_000);
         let mut killed_at = None;
         let (outcome, push) = run(Push::new(config, file.clone()), |push| {
-            let carried = push.sessions().nth(1).is_some_and(|session| session.delivered > 0);
-            if killed_at.is_none() && carried {
+            let carries = push.sessions().nth(1).is_some_and(|it| it.delivered > 0 && it.outstanding > 0);
+            if killed_at.is_none() && carries {
                 gateways[1].task.abort();
                 killed_at = Some(push.delivered());
             }

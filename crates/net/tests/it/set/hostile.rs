@@ -434,7 +434,7 @@ enum Attack {
     HalfGreeting,
     /// The beginning of a session, and no more.
     HalfJoin,
-    /// A greeting, an octet at a time.
+    /// A greeting, an octet at a time: it takes longer than anybody waits for one.
     Slowly,
     /// A greeting of somebody unknown.
     Stranger,
@@ -473,8 +473,9 @@ async fn attack(to: SocketAddr, attack: Attack, seed: u64) -> Option<()> {
         Attack::Slowly => {
             for octet in &stranger[..] {
                 socket.write_all(&[*octet]).await.ok()?;
-                tokio::time::sleep(Duration::from_millis(10)).await;
+                tokio::time::sleep(Duration::from_millis(30)).await;
             }
+            panic!("it was let come to its end");
         }
         Attack::Stranger => socket.write_all(&stranger).await.ok()?,
         Attack::Unasked => socket.write_all(&join).await.ok()?,
@@ -518,7 +519,7 @@ fn a_siege_of_gateway_and_node_delays_nobody_for_long() {
             let (outcome, _) = run(Push::new(config(node.address), file.clone()), |_| {}).await;
             assert_eq!(outcome, Outcome::Delivered, "{octets}: {}", node.refused());
             assert!(node.sink.look().octets == file);
-            tokio::time::sleep(Duration::from_millis(700)).await;
+            tokio::time::sleep(Duration::from_millis(1500)).await;
         }
         for siege in &mut sieges {
             assert!(siege.try_join_next().is_none(), "an attack has failed");

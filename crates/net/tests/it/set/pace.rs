@@ -126,7 +126,7 @@ fn gateways_with_different_caps_are_both_used() {
         let file = contents(1_500_000);
         // What else runs on this machine can only take from the rate: the best of some attempts counts.
         let (mut attempts, mut busy) = (Vec::new(), Busy::default());
-        while attempts.len() < 5 && !attempts.iter().any(|seconds| *seconds < 2.1) {
+        while attempts.len() < 5 {
             let since = Processors::since_now();
             let (outcome, push) = run(Push::new(config(node.address), file.clone()), |_| {}).await;
             assert_eq!(outcome, Outcome::Delivered);
@@ -136,11 +136,13 @@ fn gateways_with_different_caps_are_both_used() {
             println!("{shares:?} in {seconds:.3} s");
             assert!(shares[0] > 750_000 && shares[1] > 200_000, "{shares:?}");
             assert!(seconds >= 1.4, "12 Mbit at 8 Mbit/s: {seconds} s");
+            if seconds < 2.1 {
+                return;
+            }
             attempts.push(seconds);
             busy.note(&since);
         }
-        let is_fast = attempts.iter().any(|seconds| *seconds < 2.1) || busy.says_nothing_of("two caps");
-        assert!(is_fast, "12 Mbit at 8 Mbit/s: {attempts:?} s");
+        assert!(busy.says_nothing_of("two caps"), "12 Mbit at 8 Mbit/s: {attempts:?} s");
     });
 }
 
