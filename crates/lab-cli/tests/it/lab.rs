@@ -220,12 +220,14 @@ fn a_report_that_is_interrupted_leaves_nothing_half_written() {
         }
         let code = loop {
             let pid = rustix::process::Pid::from_raw(child.id() as i32).expect("a process");
+            // Again, as one would press it: a signal that comes when its handler is there and does not know yet what to do is lost.
             if catches_interrupts(child.id()) {
                 rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("it is there");
-                break child.wait().expect("it ends").code();
             }
-            assert!(child.try_wait().expect("a child").is_none(), "it ended by itself");
-            std::thread::park_timeout(std::time::Duration::from_millis(1));
+            std::thread::park_timeout(std::time::Duration::from_millis(10));
+            if let Some(status) = child.try_wait().expect("a child") {
+                break status.code();
+            }
         };
         assert_eq!(code, Some(130));
         if is_there {
