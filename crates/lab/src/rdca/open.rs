@@ -12,6 +12,16 @@ pub(super) const OPEN: &[Open] = &[
     Open::new("event_at", "H20", Range::Even(2.0, 10.0, "s")),
 ];
 
+/// Of 200 settings and the defaults that which reproduces most rows of the TCPs (`lab robustness rdca`, seed 1).
+pub(super) const REFERENCE: &[(&str, &str)] = &[
+    ("event_hops", "4"),
+    ("carrier_sense", "236.8m"),
+    ("bit_rate", "2Mbit/s"),
+    ("rts", "on"),
+    ("tcp_window", "51"),
+    ("event_at", "2.349s"),
+];
+
 /// Means of the TCPs, and what is printed of all of them together. Least and most are no extremes (erratum H2).
 pub(super) fn is_baseline(id: &str) -> bool {
     let of_all = [

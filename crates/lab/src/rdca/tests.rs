@@ -1,5 +1,7 @@
 //! What the experiment must come to. One seed for all, so that a failure can be had again.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use anabranch_sim::scenario::deployment::hops;
 
 use super::claims::tests::sweeps;
@@ -174,6 +176,26 @@ fn a_loaded_network_is_shared_with_short_delays() {
     };
     let (ours, newreno) = (fairness(Protocol::Rdca), fairness(Protocol::NewReno));
     assert!(ours >= 0.95 && ours > newreno, "{ours} against {newreno}");
+}
+
+/// The capacity is the most of all rates, though those far beyond it are not made; whoever watches is told of each.
+#[test]
+fn the_capacity_is_the_most_that_any_rate_brings() {
+    let quick = [("senders", "3"), ("event_hops", "4"), ("duration", "15s")];
+    let point = RdcaPoint::new(&settings(true, &quick)).expect("it can be");
+    let rates = [2_000, 4_000, 8_000, 12_000, 16_000, 24_000].map(|all| all / 3 * 2);
+    for run in 0..2 {
+        let told = AtomicUsize::new(0);
+        let watch = || {
+            told.fetch_add(1, Ordering::Relaxed);
+        };
+        let work = Work::new(1, SEED);
+        let found = point.capacity(&rates, run, &work.watched(&watch)).expect("it runs");
+        assert_eq!(told.into_inner(), rates.len());
+        let alone = rates.map(|rate| point.capacity(&[rate], run, &work).expect("it runs"));
+        let best = alone.into_iter().reduce(|a, b| if b.0 > a.0 { b } else { a });
+        assert_eq!(Some(found), best, "{alone:?}");
+    }
 }
 
 /// Every protocol brings what it brings in order and once, with load and with losses.
