@@ -1,6 +1,7 @@
 //! A program of ours that says on standard error where it listens, and goes on.
 
 use std::io::{BufRead, BufReader, Read};
+use std::net::Ipv4Addr;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
@@ -8,6 +9,17 @@ use std::time::Duration;
 
 /// Limit on the time until an expected line comes. It guards against hanging and decides nothing.
 pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Where a program may listen again after it has ended: any port of an address of the loop device that only this process's tests
+/// have. A port of 127.0.0.1 that was free a moment ago may be that of another program's connection by now.
+pub fn home() -> String {
+    let ip = match cfg!(target_os = "linux") {
+        // All of 127/8 is the loop device there, and process numbers have 22 bits.
+        true => Ipv4Addr::from(0x7f00_0001 | (std::process::id() & 0x3f_ffff) << 2),
+        false => Ipv4Addr::LOCALHOST,
+    };
+    format!("{ip}:0")
+}
 
 /// A daemon that is killed when the test is over.
 #[derive(Debug)]

@@ -13,6 +13,7 @@ use std::time::Duration;
 use anabranch_secure::manifest::Manifest;
 use anabranch_secure::{FileDigest, KeyText};
 use anabranch_testkit::contents;
+use anabranch_testkit::daemon::home;
 use anabranch_testkit::debian::find_or_install;
 use anabranch_testkit::embedded::{Kind, file, program, sections};
 use anabranch_testkit::paths::{self, Paths};
@@ -172,7 +173,7 @@ impl Rig {
         program(Kind::Plain, &[&file("examples/receive.c")], &folder.path().join("receive"))?;
         let gateway = ["gateway", "--listen", "127.0.0.1:0", "--allow", "0.0.0.0/0:1-65535", "--insecure"];
         let gateway = Process::start(anabranch(&gateway).stdout(Stdio::null()));
-        let node = Self::node(folder.path(), "127.0.0.1:0", &gateway);
+        let node = Self::node(folder.path(), &home(), &gateway);
         Some(Self { folder, gateway, node })
     }
 

@@ -27,7 +27,7 @@ impl Site {
     fn new(options: &[&str]) -> Self {
         let folder = folder(1);
         let gateway = gateway(folder.path());
-        let mut site = Self { folder, gateway, node: None, address: "127.0.0.1:0".to_owned() };
+        let mut site = Self { folder, gateway, node: None, address: home() };
         site.did(&["key", "new", "release", "stranger", "--kind", "signing"]);
         site.start(options);
         site

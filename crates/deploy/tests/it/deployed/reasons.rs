@@ -88,7 +88,7 @@ fn a_result_is_never_left_out_and_is_an_object_beside_a_json_log() {
     let gateway = gateway(folder.path());
     for options in [&[][..], &["--quiet"], &["--log-level", "error"]] {
         // A quiet node does not say where it listens.
-        let free = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a port");
+        let free = TcpListener::bind(home()).and_then(|free| free.local_addr()).expect("a port");
         let address = free.to_string();
         let node = ["node", "--listen", &address, "--gateways", &gateway.known(), "--out", "got", "--once"];
         let mut node = command(folder.path(), &[&node[..], &["--log-format", "json"], options].concat());

@@ -36,8 +36,8 @@ fn replay(address: &str, octets: &[u8]) -> usize {
 
 /// A daemon with a fixed port: what it has stored belongs to that.
 fn fixed(folder: &std::path::Path, arguments: &[&str]) -> Daemon {
-    let port = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a port").port();
-    let listen = format!("127.0.0.1:{port}");
+    let free = TcpListener::bind(home()).and_then(|free| free.local_addr()).expect("a port");
+    let listen = free.to_string();
     start(folder, &[&[arguments[0], "--listen", &listen], &arguments[1..]].concat())
 }
 

@@ -30,7 +30,7 @@ impl Place {
     fn new(octets: usize) -> Self {
         let folder = folder(octets);
         let gateway = gateway(folder.path());
-        let mut place = Self { folder, gateway, node: None, address: "127.0.0.1:0".to_owned() };
+        let mut place = Self { folder, gateway, node: None, address: home() };
         place.start(&["--out", "got"]);
         place
     }

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 pub(crate) use anabranch_testkit::contents;
-pub(crate) use anabranch_testkit::daemon::Daemon;
+pub(crate) use anabranch_testkit::daemon::{Daemon, home};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use tempfile::TempDir;
