@@ -173,8 +173,8 @@ fn run(arguments: &RunArguments) -> Result<(), Error> {
     let sweep = Sweep::new(spec).map_err(failed)?;
     // The whole grid is understood before the first point runs: bad input writes nothing.
     let points = sweep.all_points().map_err(failed)?;
-    let mut printer =
-        Printer { sweep: &sweep, varied: varied(&arguments.set), json: arguments.json, header: true };
+    let varied = varied(&sweep, &points, &arguments.set)?;
+    let mut printer = Printer { sweep: &sweep, varied, json: arguments.json, header: true };
     if let Some(folder) = &arguments.out {
         let mut store = sweep::open(folder)?;
         sweep::run(&sweep, &points, &mut store, Options::default(), arguments.quiet)?;
@@ -215,11 +215,20 @@ impl Printer<'_> {
     }
 }
 
-/// Parameters with more than one value: those that tell the points apart.
-fn varied(assignments: &[String]) -> Vec<String> {
+/// Parameters that tell the points apart: those that were given more than one value, and what follows from them.
+fn varied(sweep: &Sweep, points: &[Point], assignments: &[String]) -> Result<Vec<String>, Error> {
     let axes =
         assignments.iter().filter_map(|a| a.split_once('=')).filter(|(_, values)| values.contains(','));
-    axes.map(|(key, _)| key.trim().to_owned()).collect()
+    let mut varied: Vec<String> = axes.map(|(key, _)| key.trim().to_owned()).collect();
+    let all = points.iter().map(|point| sweep.resolved(point)).collect::<Result<Vec<_>, _>>();
+    let all = all.map_err(failed)?;
+    let Some((first, others)) = all.split_first() else { return Ok(varied) };
+    for (i, (name, _)) in first.iter().enumerate() {
+        if others.iter().any(|other| other[i] != first[i]) && !varied.iter().any(|axis| axis == name) {
+            varied.push(name.to_string());
+        }
+    }
+    Ok(varied)
 }
 
 /// A point for a person: what it is, then a line for each metric.

@@ -314,7 +314,11 @@ const METRICS: &[Metric] = &[
         about: "of the data segments given to a radio, the share that reached the next node",
     },
     Metric { name: "latency_p50_s", unit: "s", about: "median time from a packet's making to its delivery" },
-    Metric { name: "latency_p90_s", unit: "s", about: "nine of ten packets took no longer" },
+    Metric {
+        name: "latency_p90_s",
+        unit: "s",
+        about: "nine of ten packets took no longer, of those delivered",
+    },
     Metric { name: "delivered_all_s", unit: "s", about: "until the last packet was delivered" },
     Metric { name: "delivered_98_s", unit: "s", about: "until 98 % of the packets were delivered" },
     Metric { name: "throughput_bit_per_s", unit: "bit/s", about: "payload of all packets over that time" },

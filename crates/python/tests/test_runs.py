@@ -136,11 +136,23 @@ def test_metrics_are_asked_for_by_name(network: ab.Scenario) -> None:
     assert math.isnan(none.mean)
 
 
+def test_a_misspelt_end_of_a_name_is_understood(network: ab.Scenario) -> None:
+    with pytest.raises(ab.Error) as caught:
+        ab.run(network).metrics["latncy_s"]
+    assert caught.value.hint == "did you mean `transfer.file.latency_s`?"
+
+
 def test_errors_of_runs(network: ab.Scenario, tmp_path: Path) -> None:
     with pytest.raises(ab.Error, match="`runs` is 0"):
         ab.run(network, runs=0)
     with pytest.raises(ab.Error, match="`jobs` is -1"):
         ab.run(network, jobs=-1)
+    for seed in (-1, 2**63):
+        with pytest.raises(ab.Error, match=f"`seed` is {seed}"):
+            ab.run(network, seed=seed)
+    for wrong in ({"runs": 5.0}, {"seed": 1.5}, {"jobs": 1.5}):
+        with pytest.raises(TypeError):
+            ab.run(network, **wrong)  # type: ignore[arg-type]
     with pytest.raises(ab.Error, match="anabranch emulate"):
         ab.run(ROOT / "scenarios/two-tun-ends.toml")
     result = ab.run(network)

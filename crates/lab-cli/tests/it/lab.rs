@@ -256,6 +256,24 @@ fn too_little_memory_is_refused_with_what_is_needed() {
     assert!(said.contains("did you mean `pid`"), "{said}");
 }
 
+/// What follows from an axis stands at each point, and not over all of them.
+#[test]
+fn what_follows_from_an_axis_is_said_at_each_point() {
+    let axes = ["scheme=conventional,ours", "conventional_acks=window,rfc", "nodes=4", "packets=1"];
+    let set = axes.iter().flat_map(|axis| ["--set", axis]);
+    let text = out(&["lab", "run", "mptcp", "--runs", "1"].into_iter().chain(set).collect::<Vec<_>>());
+    let (head, points) = text.split_once('\n').expect("lines");
+    assert!(
+        head.contains(" nodes=4 ") && !head.contains("ack_every=") && !head.contains("rto_min="),
+        "{head}"
+    );
+    let place = |start: &str| points.lines().find(|line| line.starts_with(start)).expect("a point");
+    let conventional = |acks: &str| place(&format!("scheme=conventional conventional_acks={acks} "));
+    assert!(conventional("window").contains(" ack_every=20 "), "{points}");
+    assert!(conventional("rfc").contains(" ack_every=2 "), "{points}");
+    assert!(place("scheme=ours conventional_acks=rfc ").contains(" rto_min=5s "), "{points}");
+}
+
 #[test]
 fn a_metric_can_be_an_array() {
     let text = out(&["lab", "run", "dtc", "--set", "segments=20", "--runs", "2", "--json"]);

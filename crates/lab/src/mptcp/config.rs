@@ -97,26 +97,26 @@ const PARAMETERS: &[Parameter] = &[
         "conventional_acks",
         "rfc",
         "rfc or window",
-        "acknowledgements of the conventional scheme, where ack_every, ack_window and ack_delay are auto: those of the RFCs, or the proposed scheme's (erratum M28)",
+        "acknowledgements of scheme=conventional, where ack_every, ack_window and ack_delay are auto: those of the RFCs, or the proposed scheme's (erratum M28)",
     ),
     p(
         "ack_every",
         "auto",
-        "1 to 255, or auto: 2 for the RFCs' schemes (see conventional_acks), else 20",
+        "1 to 255, or auto: 2 for tcp and, unless conventional_acks says otherwise, for conventional, else 20",
         "segments for which an acknowledgement waits (erratum M28)",
     )
     .alias(),
     p(
         "ack_window",
         "auto",
-        "on, off, or auto: off for the RFCs' schemes (see conventional_acks), else on",
+        "on, off, or auto: off for tcp and, unless conventional_acks says otherwise, for conventional, else on",
         "one acknowledgement for a window: the sender pushes its last segment, and that is acknowledged at once",
     )
     .alias(),
     p(
         "ack_delay",
         "auto",
-        "a span such as 200ms, up to 10s, or auto: 200ms for the RFCs' schemes (see conventional_acks), 5s for the proposed, 2s for ours",
+        "a span such as 200ms, up to 10s, or auto: 200ms for tcp and, unless conventional_acks says otherwise, for conventional, 5s for proposed, 2s for ours",
         "how long it waits for them at most",
     ),
     p(

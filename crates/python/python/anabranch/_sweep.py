@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 import warnings
 from collections.abc import Mapping
@@ -42,7 +43,7 @@ def run(
     """
     if not isinstance(scenario, Scenario):
         scenario = Scenario.from_file(scenario)
-    spec = {"runs": _count(runs, "runs"), "seeds": [scenario.seed if seed is None else seed]}
+    spec = {"runs": _count(runs, "runs"), "seeds": [scenario.seed if seed is None else _seed(seed)]}
     made = native.Sweep.of(scenario.name or "run", _text(spec), scenario._native, scenario.folder, None)
     with shown(progress, scenario.name or "run") as show:
         made.run(_threads(jobs), (1, 1), show)
@@ -126,8 +127,16 @@ def _text(spec: Mapping[str, Any]) -> str:
 
 
 def _count(number: int, what: str) -> int:
+    number = operator.index(number)
     if number < 1:
         raise Error(f"`{what}` is {number}", hint=f"`{what}` is at least 1")
+    return number
+
+
+def _seed(number: int) -> int:
+    number = operator.index(number)
+    if not 0 <= number < 2**63:
+        raise Error(f"`seed` is {number}", hint="`seed` is a number from 0 to 2^63 - 1")
     return number
 
 

@@ -84,7 +84,9 @@ class Table:
             raise NoColumn(f"`{column}` may be several columns", hint="one of " + ", ".join(ends))
         import difflib
 
-        near = difflib.get_close_matches(str(column), self._units, n=1, cutoff=0.5)
+        # Names are mostly written by their ends.
+        known = {name.rpartition(".")[2]: name for name in reversed(self._units)} | {name: name for name in self._units}
+        near = [known[name] for name in difflib.get_close_matches(str(column), known, n=1, cutoff=0.6)]
         near = near or [name for name in self._units if str(column) in name][:1]
         hint = f"did you mean `{near[0]}`?" if near else "there is " + ", ".join(self.columns[:8])
         raise NoColumn(f"there is no column `{column}`", hint=hint)
