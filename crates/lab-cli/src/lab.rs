@@ -173,7 +173,8 @@ fn run(arguments: &RunArguments) -> Result<(), Error> {
     let sweep = Sweep::new(spec).map_err(failed)?;
     // The whole grid is understood before the first point runs: bad input writes nothing.
     let points = sweep.all_points().map_err(failed)?;
-    let varied = varied(&sweep, &points, &arguments.set)?;
+    // JSON lines have all parameters.
+    let varied = if arguments.json { Vec::new() } else { varied(&sweep, &points, &arguments.set)? };
     let mut printer = Printer { sweep: &sweep, varied, json: arguments.json, header: true };
     if let Some(folder) = &arguments.out {
         let mut store = sweep::open(folder)?;

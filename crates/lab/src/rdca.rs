@@ -210,28 +210,26 @@ impl RdcaPoint {
         })
     }
 
-    /// The most that datagrams bring to the sink at any of `rates`, octets per second of each sender, in one run; and that rate. They
-    /// rise, and after two in a row that bring less than three quarters of the most no other is tried: with more on the air more is lost.
+    /// The highest throughput of datagrams at the sink, in octets per second, over `rates` (ascending, in octets per second of each
+    /// sender) in one run; and the rate that gives it. After two rates in a row below three quarters of the highest, the remaining
+    /// ones are not run, since more traffic only loses more; `work` is told of them all the same.
     ///
     /// # Errors
     ///
     /// As [`RdcaPoint::outcome`].
     pub fn capacity(&self, rates: &[u64], run: u64, work: &Work<'_>) -> Result<(f64, u64), RunError> {
         let (mut best, mut beyond) = ((0.0, 0), 0);
-        for (i, &rate) in rates.iter().enumerate() {
-            if beyond == 2 {
-                // Of those that are not made whoever watches is told too.
-                rates[i..].iter().for_each(|_| work.ran());
-                break;
+        for &rate in rates {
+            if beyond < 2 {
+                let settings = self.0.settings.clone().with("protocol", Protocol::Datagrams.word());
+                let found = Self::new(&settings.with("rate", rate_text(rate)))?.outcome(work.seed, run)?;
+                let throughput = found.packets() as f64 * self.packet() / found.seconds;
+                beyond = if throughput < 0.75 * best.0 { beyond + 1 } else { 0 };
+                if throughput > best.0 {
+                    best = (throughput, rate);
+                }
             }
-            let settings = self.0.settings.clone().with("protocol", Protocol::Datagrams.word());
-            let found = Self::new(&settings.with("rate", rate_text(rate)))?.outcome(work.seed, run)?;
             work.ran();
-            let throughput = found.packets() as f64 * self.packet() / found.seconds;
-            beyond = if throughput < 0.75 * best.0 { beyond + 1 } else { 0 };
-            if throughput > best.0 {
-                best = (throughput, rate);
-            }
         }
         Ok(best)
     }

@@ -95,8 +95,8 @@ const GATHERED: usize = 4_096;
 /// How often the disk is waited for: what the death of the machine, not of the process, can take.
 const SYNC: Duration = Duration::from_secs(5);
 
-/// So many threads, but no more than there are cores: runs only compute, so that more would share them. 0 is as many as there are, or
-/// what `RAYON_NUM_THREADS` says.
+/// A pool of `threads` threads, at most one per core, since runs only compute. 0 means one per core, or the value of
+/// `RAYON_NUM_THREADS`.
 ///
 /// # Errors
 /// The machine has no room for them.

@@ -12,7 +12,7 @@ pub(super) const OPEN: &[Open] = &[
     Open::new("event_at", "H20", Range::Even(2.0, 10.0, "s")),
 ];
 
-/// Of 200 settings and the defaults that which reproduces most rows of the TCPs (`lab robustness rdca`, seed 1).
+/// The setting, of 200 and the defaults, that reproduces most rows of the TCPs (`lab robustness rdca`, seed 1).
 pub(super) const REFERENCE: &[(&str, &str)] = &[
     ("event_hops", "4"),
     ("carrier_sense", "236.8m"),

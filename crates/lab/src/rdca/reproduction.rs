@@ -100,7 +100,7 @@ fn notes() -> Vec<String> {
          (H2): they contradict themselves, and are read by those two."
             .to_owned(),
         format!(
-            "The capacity is what datagrams that nobody controls bring to the sink at the best of up to {} rising constant rates, one run of \
+            "The capacity is the throughput of datagrams without rate control at the best of up to {} rising constant rates, one run of \
              each placement. The sweep by senders is at {} kB/s of each (H20). The paper prints its figures without numbers.",
             TRIED.len(),
             SWEEP_RATE / 1000

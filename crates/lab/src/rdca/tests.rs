@@ -178,7 +178,7 @@ fn a_loaded_network_is_shared_with_short_delays() {
     assert!(ours >= 0.95 && ours > newreno, "{ours} against {newreno}");
 }
 
-/// The capacity is the most of all rates, though those far beyond it are not made; whoever watches is told of each.
+/// The capacity is the highest throughput of all rates, though rates far beyond it are not run; the progress counts every rate.
 #[test]
 fn the_capacity_is_the_most_that_any_rate_brings() {
     let quick = [("senders", "3"), ("event_hops", "4"), ("duration", "15s")];
