@@ -60,12 +60,12 @@ use crate::random::Stream;
 pub use crate::air::Station;
 pub use crate::air::error::{ConfigError, SendError};
 pub use crate::air::geometry::{LinkMetrics, Position};
-pub use crate::air::meter::{EnergyUse, RadioState};
+pub use crate::air::meter::{EnergyUse, RadioState, StateTime};
 pub use crate::air::modulation::Modulation;
 pub use crate::air::propagation::{Capture, CcaMode, LogDistance, Propagation, UnitDisk};
 pub use anabranch_wire::ieee802154::Fcs;
 pub use config::{MacConfig, RadioConfig};
-pub use energy::{PowerConfig, StateTime};
+pub use energy::PowerConfig;
 pub use metrics::StationMetrics;
 pub use phy::PhyConfig;
 
@@ -350,10 +350,7 @@ impl Radio {
 
     /// Time from the epoch on that a station has been in each state.
     pub fn state_time(&self, now: Instant, station: Station) -> StateTime {
-        let mac = &self.macs[station.0 as usize];
-        let receive = mac.receive_time(self.busy_time(now, station));
-        let time = mac.meter.until(now);
-        StateTime { receive, listen: time.listen - receive, ..time }
+        self.macs[station.0 as usize].meter.until(now, self.busy_time(now, station))
     }
 
     /// Time and energy that a station has used in each state from the epoch on.

@@ -66,9 +66,9 @@ use crate::random::Stream;
 pub use crate::air::Station;
 pub use crate::air::error::{ConfigError, SendError};
 pub use crate::air::geometry::{LinkMetrics, Position};
-pub use crate::air::meter::{EnergyUse, RadioState};
+pub use crate::air::meter::{EnergyUse, RadioState, StateTime};
 pub use config::{Eifs, FirstAccess, MacConfig, ResponseTimeout, WifiConfig, Window};
-pub use energy::{PowerConfig, StateTime};
+pub use energy::PowerConfig;
 pub use metrics::StationMetrics;
 pub use phy::{FrameKind, PhyConfig, Preamble, Rate};
 pub use propagation::{Locking, PathLoss, Thresholds};
@@ -362,7 +362,7 @@ impl Wifi {
 
     /// Time from the epoch on that a station has been in each state.
     pub fn state_time(&self, now: Instant, station: Station) -> StateTime {
-        self.macs[station.0 as usize].meter.until(now)
+        self.macs[station.0 as usize].meter.until(now, self.busy_time(now, station))
     }
 
     /// Time and energy that a station has used in each state from the epoch on.

@@ -40,10 +40,10 @@ pub struct EnergyUse {
 }
 
 impl EnergyUse {
-    /// Of a time in each state, and the watts that it takes.
-    pub(crate) fn of(states: [(Duration, f64); 4]) -> Self {
-        let seconds = states.map(|(time, _)| time.as_secs_f64());
-        Self { seconds, joules: states.map(|(time, watts)| watts * time.as_secs_f64()) }
+    /// Of a time in each state, and the watts that each takes.
+    pub(crate) fn of(time: &StateTime, watts: [f64; 4]) -> Self {
+        let seconds = [time.transmit, time.receive, time.listen, time.off].map(Duration::as_secs_f64);
+        Self { seconds, joules: std::array::from_fn(|i| watts[i] * seconds[i]) }
     }
 
     /// What has been used since `before`.
@@ -68,47 +68,66 @@ impl std::ops::AddAssign for EnergyUse {
     }
 }
 
-/// Times by state.
-pub(crate) trait ByState: Copy + Default {
-    /// What a radio may be doing.
-    type State: Copy;
+/// Time that a radio has been in each state; together the time of the run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct StateTime {
+    /// On air.
+    pub transmit: Duration,
+    /// Neither on air nor off, and the channel busy.
+    pub receive: Duration,
+    /// Neither on air nor off, and the channel clear.
+    pub listen: Duration,
+    /// Off.
+    pub off: Duration,
+}
 
-    /// The time in that state.
-    fn time(&mut self, state: Self::State) -> &mut Duration;
+/// What a station has its radio do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Activity {
+    Transmit,
+    /// It is on and not on air: it receives or listens, as the channel has it.
+    Hear,
+    Off,
 }
 
 /// The account of one radio.
+///
+/// The channel keeps its own account of when it is busy at a station. That is asked for when the station does something
+/// else, and nothing is written at each signal of each station, which would be most of what a network does.
 #[derive(Debug)]
-pub(crate) struct Meter<T: ByState> {
-    state: T::State,
+pub(crate) struct Meter {
+    activity: Activity,
     since: Instant,
-    spent: T,
+    /// How long the channel had been busy by then.
+    busy_before: Duration,
+    spent: StateTime,
 }
 
-impl<T: ByState> Meter<T> {
-    /// In this state from the epoch on.
-    pub(crate) fn new(state: T::State) -> Self {
-        Self { state, since: Instant::ZERO, spent: T::default() }
+impl Meter {
+    /// Of a radio that hears a clear channel from the epoch on.
+    pub(crate) fn new() -> Self {
+        let (since, busy_before) = (Instant::ZERO, Duration::ZERO);
+        Self { activity: Activity::Hear, since, busy_before, spent: StateTime::default() }
     }
 
-    /// Enters a state.
-    #[inline]
-    pub(crate) fn enter(&mut self, now: Instant, state: T::State) {
-        self.spent = self.until(now);
-        self.state = state;
-        self.since = now;
+    /// The station does something else, when the channel has been busy there for so long in all.
+    pub(crate) fn enter(&mut self, now: Instant, activity: Activity, busy: Duration) {
+        *self = Self { activity, since: now, busy_before: busy, spent: self.until(now, busy) };
     }
 
-    /// The account up to the last change of state.
-    pub(crate) fn spent(&self) -> &T {
-        &self.spent
-    }
-
-    /// The account up to `now`.
-    #[inline]
-    pub(crate) fn until(&self, now: Instant) -> T {
+    /// The account up to `now`, when the channel has been busy there for so long in all.
+    pub(crate) fn until(&self, now: Instant, busy: Duration) -> StateTime {
         let mut spent = self.spent;
-        *spent.time(self.state) += now.saturating_since(self.since);
+        let time = now.saturating_since(self.since);
+        match self.activity {
+            Activity::Transmit => spent.transmit += time,
+            Activity::Hear => {
+                let receive = busy - self.busy_before;
+                spent.receive += receive;
+                spent.listen += time - receive;
+            }
+            Activity::Off => spent.off += time,
+        }
         spent
     }
 }

@@ -1,9 +1,7 @@
 //! Energy by the state of the radio.
 
-use anabranch_core::time::Duration;
-
 use crate::air::error::ConfigError;
-use crate::air::meter::{ByState, EnergyUse};
+use crate::air::meter::{EnergyUse, StateTime};
 
 /// Power drawn in each state, in watts.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -41,47 +39,6 @@ impl PowerConfig {
 
     /// Energy and time of the states, for the time in each.
     pub fn energy_use(&self, time: &StateTime) -> EnergyUse {
-        EnergyUse::of([
-            (time.transmit, self.transmit),
-            (time.receive, self.receive),
-            (time.listen, self.listen),
-            (time.off, self.off),
-        ])
-    }
-}
-
-/// Time that a radio has been in each state; together the time of the run.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct StateTime {
-    /// On air.
-    pub transmit: Duration,
-    /// Neither on air nor off, and the channel busy.
-    pub receive: Duration,
-    /// Neither on air nor off, and the channel clear.
-    pub listen: Duration,
-    /// Off.
-    pub off: Duration,
-}
-
-/// What a radio does, for its energy. Whether it receives while it listens is the channel's affair: see [`Radio::state_time`].
-///
-/// [`Radio::state_time`]: super::Radio::state_time
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum PowerState {
-    Transmit,
-    Listen,
-    Off,
-}
-
-impl ByState for StateTime {
-    type State = PowerState;
-
-    #[inline]
-    fn time(&mut self, state: PowerState) -> &mut Duration {
-        match state {
-            PowerState::Transmit => &mut self.transmit,
-            PowerState::Listen => &mut self.listen,
-            PowerState::Off => &mut self.off,
-        }
+        EnergyUse::of(time, [self.transmit, self.receive, self.listen, self.off])
     }
 }

@@ -12,11 +12,10 @@
 
 use anabranch_core::time::{Duration, Instant};
 
-use super::energy::{PowerState, StateTime};
 use super::metrics::StationMetrics;
 use super::{Effect, MEDIUM, Outcome, Outgoing, Radio, Station};
 use crate::air::medium::Reception;
-use crate::air::meter::Meter;
+use crate::air::meter::{Activity, Meter};
 use crate::event::{Agenda, Event};
 use crate::random::Stream;
 
@@ -98,11 +97,7 @@ pub(super) struct Mac {
     on_air: Option<OnAir>,
     ack: Option<PendingAck>,
     random: Stream,
-    pub(super) meter: Meter<StateTime>,
-    /// Time in which the channel was busy while the station did something else than listen.
-    deaf: Duration,
-    /// How long the channel had been busy when it began to do something else.
-    busy_before: Option<Duration>,
+    pub(super) meter: Meter,
     pub(super) metrics: StationMetrics,
 }
 
@@ -126,33 +121,13 @@ impl Mac {
             on_air: None,
             ack: None,
             random,
-            meter: Meter::new(PowerState::Listen),
-            deaf: Duration::ZERO,
-            busy_before: None,
+            meter: Meter::new(),
             metrics: StationMetrics::default(),
         }
     }
 
     pub(super) fn is_up(&self) -> bool {
         self.up
-    }
-
-    /// Enters a state, when the channel has been busy at the station for so long in all.
-    fn enter(&mut self, now: Instant, state: PowerState, busy: Duration) {
-        self.meter.enter(now, state);
-        match (state, self.busy_before) {
-            (PowerState::Listen, Some(before)) => {
-                self.deaf += busy - before;
-                self.busy_before = None;
-            }
-            (PowerState::Transmit | PowerState::Off, None) => self.busy_before = Some(busy),
-            _ => {}
-        }
-    }
-
-    /// Time in which the station listened on a busy channel, when that has been busy for so long in all.
-    pub(super) fn receive_time(&self, busy: Duration) -> Duration {
-        self.busy_before.unwrap_or(busy) - self.deaf
     }
 
     /// No frame is being sent.
@@ -284,7 +259,7 @@ impl Radio {
         let busy = self.medium.busy_time(station, now);
         let mac = &mut self.macs[station as usize];
         mac.on_air = Some(on_air);
-        mac.enter(now, PowerState::Transmit, busy);
+        mac.meter.enter(now, Activity::Transmit, busy);
         agenda.push(
             end,
             Event::Medium { medium: MEDIUM, station, what: Alarm::AirEnd as u32, generation: mac.epoch },
@@ -297,7 +272,7 @@ impl Radio {
         let mac = &mut self.macs[station as usize];
         let on_air = mac.on_air.take().expect("the end of a frame has its frame");
         mac.sent_until = now;
-        mac.enter(now, PowerState::Listen, busy);
+        mac.meter.enter(now, Activity::Hear, busy);
         let mut receptions = std::mem::take(&mut self.receptions);
         self.medium.end(now, station, &mut receptions);
         self.medium.open(station);
@@ -402,7 +377,7 @@ impl Radio {
         mac.up = false;
         mac.epoch = mac.epoch.wrapping_add(1);
         mac.ack = None;
-        mac.enter(now, PowerState::Off, busy);
+        mac.meter.enter(now, Activity::Off, busy);
         let has_frame = mac.frame.is_some();
         if let Some(on_air) = mac.on_air.take() {
             mac.sent_until = now;
@@ -419,7 +394,7 @@ impl Radio {
         let busy = self.medium.busy_time(station, now);
         let mac = &mut self.macs[station as usize];
         mac.up = true;
-        mac.enter(now, PowerState::Listen, busy);
+        mac.meter.enter(now, Activity::Hear, busy);
         self.medium.open(station);
     }
 

@@ -7,9 +7,9 @@
 
 use anabranch_core::time::{Duration, Instant};
 
-use super::energy::PowerState;
 use super::mac::{Alarm, SEQ_MASK, Stage};
-use super::{Eifs, FirstAccess, MEDIUM, Outgoing, Wifi, Window};
+use super::{Eifs, FirstAccess, MEDIUM, Outgoing, Station, Wifi, Window};
+use crate::air::meter::Activity;
 use crate::event::{Agenda, Event};
 
 impl Wifi {
@@ -152,9 +152,7 @@ impl Wifi {
 
     /// The channel becomes busy at a station.
     pub(super) fn turn_busy(&mut self, now: Instant, station: u32) {
-        if self.macs[station as usize].on_air.is_none() {
-            self.enter(now, station, PowerState::Receive);
-        }
+        self.watch_energy(now, station);
         let mac = &self.macs[station as usize];
         if mac.counts_from.is_none() {
             return;
@@ -168,9 +166,7 @@ impl Wifi {
 
     /// The channel becomes clear at a station.
     pub(super) fn turn_clear(&mut self, now: Instant, station: u32, agenda: &mut Agenda) {
-        if self.macs[station as usize].on_air.is_none() {
-            self.enter(now, station, PowerState::Idle);
-        }
+        self.watch_energy(now, station);
         if self.macs[station as usize].in_error {
             self.begin_eifs(now, station);
         }
@@ -180,17 +176,24 @@ impl Wifi {
         }
     }
 
-    /// A station's radio changes its state, unless it is off.
-    pub(super) fn enter(&mut self, now: Instant, station: u32, state: PowerState) {
-        let mac = &mut self.macs[station as usize];
-        if !mac.up {
+    /// A station has its radio do something else.
+    pub(super) fn enter(&mut self, now: Instant, station: u32, activity: Activity) {
+        let busy = self.medium.busy_time(station, now);
+        self.macs[station as usize].meter.enter(now, activity, busy);
+        self.watch_energy(now, station);
+    }
+
+    /// Takes note of a station that has used up its energy; called when its radio changes its state. What is on air is sent
+    /// to its end.
+    #[inline]
+    fn watch_energy(&mut self, now: Instant, station: u32) {
+        // Most runs end before, and this is asked at every signal of every station.
+        if now < self.sated_until {
             return;
         }
-        mac.meter.enter(now, state);
-        // Most runs end before, and this is asked at every signal of every station.
-        if now >= self.sated_until
-            && self.energy.is_some_and(|joules| self.power.energy_use(mac.meter.spent()).energy_j() >= joules)
-        {
+        let mac = &self.macs[station as usize];
+        let is_empty = |joules| self.energy_j(now, Station(station)) >= joules;
+        if mac.up && mac.on_air.is_none() && self.energy.is_some_and(is_empty) {
             self.exhausted.push(station);
         }
     }

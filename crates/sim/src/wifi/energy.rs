@@ -1,9 +1,9 @@
 //! Energy by the state of the radio.
 
-use anabranch_core::time::{Duration, Instant};
+use anabranch_core::time::Instant;
 
 use crate::air::error::ConfigError;
-use crate::air::meter::{ByState, EnergyUse};
+use crate::air::meter::{EnergyUse, StateTime};
 
 /// Power drawn in each state, in watts.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -50,47 +50,6 @@ impl PowerConfig {
 
     /// Energy and time of the states, for the time in each.
     pub fn energy_use(&self, time: &StateTime) -> EnergyUse {
-        EnergyUse::of([
-            (time.transmit, self.transmit),
-            (time.receive, self.receive),
-            (time.idle, self.idle),
-            (time.off, self.off),
-        ])
-    }
-}
-
-/// Time that a radio has been in each state; together the time of the run.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct StateTime {
-    /// On air.
-    pub transmit: Duration,
-    /// Not on air, and the channel busy.
-    pub receive: Duration,
-    /// Not on air, and the channel clear.
-    pub idle: Duration,
-    /// Off.
-    pub off: Duration,
-}
-
-/// What a radio does, for its energy.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum PowerState {
-    Transmit,
-    Receive,
-    Idle,
-    Off,
-}
-
-impl ByState for StateTime {
-    type State = PowerState;
-
-    #[inline]
-    fn time(&mut self, state: PowerState) -> &mut Duration {
-        match state {
-            PowerState::Transmit => &mut self.transmit,
-            PowerState::Receive => &mut self.receive,
-            PowerState::Idle => &mut self.idle,
-            PowerState::Off => &mut self.off,
-        }
+        EnergyUse::of(time, [self.transmit, self.receive, self.idle, self.off])
     }
 }

@@ -2,11 +2,11 @@
 
 use anabranch_core::time::{Duration, Instant};
 
-use super::energy::PowerState;
 use super::mac::{Alarm, Data, OnAir, Response, Stage};
 use super::phy::{ACK_LEN, CTS_LEN, FrameKind, RTS_LEN};
 use super::{AirFrame, Effect, Eifs, MEDIUM, Outcome, Outgoing, ResponseTimeout, Station, Wifi};
 use crate::air::medium::{Reception, Witness};
+use crate::air::meter::Activity;
 use crate::event::{Agenda, Event};
 
 /// What a frame that begins or ends does to those that hear it.
@@ -136,7 +136,7 @@ impl Wifi {
         let end = now + self.phy.airtime(on_air.mpdu_len, on_air.rate);
         self.suspend(now, station);
         self.medium.close(station);
-        self.enter(now, station, PowerState::Transmit);
+        self.enter(now, station, Activity::Transmit);
         let mac = &mut self.macs[station as usize];
         mac.on_air = Some(on_air);
         let (what, generation) = (Alarm::AirEnd as u32, mac.epoch);
@@ -154,8 +154,7 @@ impl Wifi {
         let on_air = mac.on_air.take().expect("the end of a frame has its frame");
         mac.sent_until = now;
         self.medium.open(station);
-        let busy = self.medium.is_busy(station);
-        self.enter(now, station, if busy { PowerState::Receive } else { PowerState::Idle });
+        self.enter(now, station, Activity::Hear);
         let mut heard = std::mem::take(&mut self.heard);
         self.medium.end(now, station, &mut heard);
         let is_for = |r: &&Reception| on_air.to.is_none_or(|to| to == r.station);
@@ -369,7 +368,8 @@ impl Wifi {
 
     /// A station goes off: what it sends breaks off.
     pub(super) fn go_down(&mut self, now: Instant, station: u32, agenda: &mut Agenda) {
-        self.enter(now, station, PowerState::Off);
+        let on_air = self.macs[station as usize].on_air.take();
+        self.enter(now, station, Activity::Off);
         self.medium.close(station);
         let mac = &mut self.macs[station as usize];
         mac.up = false;
@@ -379,7 +379,7 @@ impl Wifi {
         if mac.frame.is_some() {
             self.finish(now, station, Outcome::Down, agenda);
         }
-        if let Some(on_air) = self.macs[station as usize].on_air.take() {
+        if let Some(on_air) = on_air {
             let mut heard = std::mem::take(&mut self.heard);
             self.medium.cut(now, station, &mut heard);
             self.show(now, station, &on_air, None);
@@ -390,13 +390,12 @@ impl Wifi {
 
     /// A station comes back, as if it had never sent, with a NAV of nothing.
     pub(super) fn come_up(&mut self, now: Instant, station: u32) {
-        let busy = self.medium.is_busy(station);
         self.medium.open(station);
         let mac = &mut self.macs[station as usize];
         mac.up = true;
         (mac.nav, mac.sent_until) = (now, now);
         (mac.in_error, mac.eifs_end) = (false, Instant::ZERO);
-        self.enter(now, station, if busy { PowerState::Receive } else { PowerState::Idle });
+        self.enter(now, station, Activity::Hear);
     }
 
     /// Tells observers of a frame that has left the air, and how many have received it; `None` if it broke off.

@@ -2,7 +2,6 @@
 
 use anabranch_core::time::{Duration, Instant};
 
-use super::energy::{PowerState, StateTime};
 use super::metrics::StationMetrics;
 use super::{FrameKind, Outgoing, Rate};
 use crate::air::meter::Meter;
@@ -144,7 +143,7 @@ pub(super) struct Mac {
     pub(super) on_air: Option<OnAir>,
     pub(super) response: Option<Response>,
     random: Stream,
-    pub(super) meter: Meter<StateTime>,
+    pub(super) meter: Meter,
     pub(super) metrics: StationMetrics,
 }
 
@@ -174,7 +173,7 @@ impl Mac {
             on_air: None,
             response: None,
             random,
-            meter: Meter::new(PowerState::Idle),
+            meter: Meter::new(),
             metrics: StationMetrics::default(),
         }
     }

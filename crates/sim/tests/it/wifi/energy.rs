@@ -17,7 +17,7 @@ fn ns2_counts_the_time_on_air_at_both_ends() {
         let spent = dcf.wifi.energy_j(now, Station(station));
         assert!((spent - joules).abs() < 1e-12, "{station}: {spent} J");
         let time = dcf.wifi.state_time(now, Station(station));
-        assert_eq!(time.transmit + time.receive + time.idle + time.off, Duration::from_secs(1));
+        assert_eq!(time.transmit + time.receive + time.listen + time.off, Duration::from_secs(1));
     }
     assert_eq!(dcf.wifi.state_time(now, Station(0)).transmit, micros(4192));
     assert_eq!(dcf.wifi.state_time(now, Station(0)).receive, micros(304));

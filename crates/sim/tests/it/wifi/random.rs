@@ -93,7 +93,7 @@ fn each_frame_has_one_end_and_each_arrival_a_frame() {
         let now = dcf.now;
         for s in 0..12 {
             let time = dcf.wifi.state_time(now, Station(s));
-            assert_eq!(after(time.transmit + time.receive + time.idle + time.off), now, "seed {seed}");
+            assert_eq!(after(time.transmit + time.receive + time.listen + time.off), now, "seed {seed}");
         }
     }
 }
