@@ -44,6 +44,17 @@ pub fn broken_pipe() -> std::process::Stdio {
     writer.into()
 }
 
+/// The outcome of a call that waits. A socket with a time-out is told of every signal, also that the process was stopped and goes on, and
+/// the call is made again then.
+pub fn uninterrupted<T>(mut call: impl FnMut() -> std::io::Result<T>) -> std::io::Result<T> {
+    loop {
+        match call() {
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            outcome => return outcome,
+        }
+    }
+}
+
 /// Octets without a short period, so that one in the wrong place shows.
 pub fn contents(octets: usize) -> Vec<u8> {
     (0..octets as u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect()

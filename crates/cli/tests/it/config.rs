@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::net::UnixDatagram;
 use std::process::{Command, Stdio};
 
+use anabranch_testkit::uninterrupted;
 use assert_cmd::prelude::*;
 use tempfile::TempDir;
 
@@ -226,10 +227,10 @@ fn a_service_manager_is_told_when_it_is_ready_and_when_it_stops() {
         let mut daemon = anabranch(&folder, &[command, "--config", "c.toml"]);
         let mut daemon = daemon.env("NOTIFY_SOCKET", &path).stderr(Stdio::null()).spawn().expect("it starts");
         let mut told = [0; 64];
-        let n = socket.recv(&mut told).expect("it tells");
+        let n = uninterrupted(|| socket.recv(&mut told)).expect("it tells");
         assert_eq!(&told[..n], b"READY=1");
         Command::new("kill").arg(daemon.id().to_string()).status().expect("a kill");
-        let n = socket.recv(&mut told).expect("it tells");
+        let n = uninterrupted(|| socket.recv(&mut told)).expect("it tells");
         assert_eq!(&told[..n], b"STOPPING=1");
         assert_eq!(daemon.wait().expect("it is ours").code(), Some(0));
     }

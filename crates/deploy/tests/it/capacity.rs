@@ -1,7 +1,7 @@
 //! 10,000 sessions at once through one gateway, and the memory of an idle session there.
 
 use std::fs;
-use std::io::{ErrorKind, Read, Write};
+use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::Stdio;
@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use anabranch_secure::{Acquaintance, Guard, KeyText, NodeKeys, PublicKey, SecretKey, SenderKeys, WhoMay};
 use anabranch_testkit::daemon::Daemon;
+use anabranch_testkit::uninterrupted;
 use anabranch_wire::set::{Join, Message, Plan, SetSyn, TransferId, encode};
 use bytes::Bytes;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -109,11 +110,7 @@ fn call(
 fn answered((mut socket, mut guard): (TcpStream, Guard)) -> TcpStream {
     loop {
         let mut octets = [0; 256];
-        let n = match socket.read(&mut octets) {
-            // A socket with a time-out is told of every signal, also that the process was stopped and goes on.
-            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-            read => read.expect("it is answered"),
-        };
+        let n = uninterrupted(|| socket.read(&mut octets)).expect("it is answered");
         assert!(n > 0, "the gateway has hung up");
         if let Some(answer) = guard.read(Bytes::copy_from_slice(&octets[..n])).expect("it holds") {
             assert_eq!(answer[0], 0x60, "the session is open");

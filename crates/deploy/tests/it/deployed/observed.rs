@@ -5,6 +5,7 @@ use std::net::{Shutdown, TcpStream};
 use std::process::Stdio;
 use std::time::Duration;
 
+use anabranch_testkit::uninterrupted;
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -201,7 +202,7 @@ fn silent_callers_of_metrics_delay_no_other_caller() {
     // Reading ends when the node closes the connection.
     let closed_within = |stream: &mut TcpStream, time| {
         stream.set_read_timeout(Some(time)).expect("a time");
-        match stream.read(&mut [0]) {
+        match uninterrupted(|| stream.read(&mut [0])) {
             Ok(n) => n == 0,
             Err(error) => error.kind() == ErrorKind::ConnectionReset,
         }

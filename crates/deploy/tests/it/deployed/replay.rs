@@ -4,8 +4,8 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 
-use anabranch_testkit::netns;
 use anabranch_testkit::tmpfs::Tmpfs;
+use anabranch_testkit::{netns, uninterrupted};
 
 use crate::deployed::world::*;
 
@@ -31,7 +31,7 @@ fn replay(address: &str, octets: &[u8]) -> usize {
     socket.write_all(octets).expect("the kernel takes it");
     socket.set_read_timeout(Some(Duration::from_secs(60))).expect("a socket");
     // A reset is an answer of no octets.
-    socket.read(&mut [0; 1 << 10]).unwrap_or_default()
+    uninterrupted(|| socket.read(&mut [0; 1 << 10])).unwrap_or_default()
 }
 
 /// A daemon with a fixed port: what it has stored belongs to that.
