@@ -2,7 +2,7 @@
 
 mod bulk;
 pub mod cbr;
-mod pace;
+pub(crate) mod pace;
 pub mod packets;
 pub mod rdca;
 pub mod set;

@@ -30,6 +30,12 @@ pub fn exp(x: f64) -> f64 {
     series * f64::from_bits(((n as i64 + 1023) as u64) << 52)
 }
 
+/// The least value that this share of the sorted values does not exceed.
+pub(crate) fn quantile(sorted: &[f64], share: f64) -> Option<f64> {
+    let rank = (share * sorted.len() as f64).ceil() as usize;
+    sorted.get(rank.max(1) - 1).copied()
+}
+
 /// A ratio of powers in decibels.
 pub fn decibels(ratio: f64) -> f64 {
     ln(ratio) * (10.0 / std::f64::consts::LN_10)

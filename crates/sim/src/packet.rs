@@ -124,6 +124,15 @@ pub enum Whole {
 }
 
 impl Whole {
+    /// Its transport.
+    pub fn protocol(&self) -> Protocol {
+        match self {
+            Self::Tcp(_) => Protocol::TCP,
+            Self::Udp(_) => Protocol::UDP,
+            Self::Opaque(opaque) => opaque.protocol,
+        }
+    }
+
     /// Octets of the transport: its header and what that carries.
     #[inline]
     pub fn wire_len(&self) -> usize {
@@ -294,6 +303,34 @@ impl Packet {
         };
         if segment.is_pure_ack() { PacketKind::Ack } else { PacketKind::Data }
     }
+}
+
+/// Which flow a packet is of, as a router tells flows apart: a hash of its addresses, its transport and its ports. Those of a fragment are
+/// not looked at, since only the first has them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Flow(pub u64);
+
+impl Packet {
+    /// Its flow.
+    pub fn flow(&self) -> Flow {
+        let (Protocol(protocol), [from, to]) = match &self.payload {
+            Payload::Tcp(segment) => (Protocol::TCP, [segment.src_port, segment.dst_port]),
+            Payload::Udp(datagram) => (Protocol::UDP, [datagram.src_port, datagram.dst_port]),
+            Payload::Opaque(opaque) => (opaque.protocol, [0; 2]),
+            Payload::Fragment(fragment) => (fragment.whole.protocol(), [0; 2]),
+        };
+        let ends = u64::from(self.src.0) << 32 | u64::from(self.dst.0);
+        let rest = u64::from(protocol) << 32 | u64::from(from) << 16 | u64::from(to);
+        Flow(mix(mix(ends) ^ rest))
+    }
+}
+
+/// Every bit of the result depends on every bit of the number, and no two numbers have the same (Steele, Lea and Flood, "Fast
+/// splittable pseudorandom number generators", 2014).
+pub(crate) fn mix(bits: u64) -> u64 {
+    let bits = (bits ^ bits >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let bits = (bits ^ bits >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    bits ^ bits >> 31
 }
 
 /// It is a message of AODV, which routers send from port to port (RFC 3561 section 5). An application's datagram to that port is none.

@@ -5,6 +5,7 @@
 
 pub mod energy;
 pub mod packets;
+pub mod queues;
 
 use anabranch_core::time::{Duration, Instant};
 

@@ -3,15 +3,17 @@
 use std::borrow::Cow;
 
 use anabranch_core::time::{Duration, Instant};
+use anabranch_units::Span;
 #[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::app::Ctx;
+use crate::math::exp;
 use crate::random::Stream;
 
 /// How packets follow upon each other. The words are those of `kind` of a traffic.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, Serialize)]
+#[derive(Clone, Copy, PartialEq, Debug, Default, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Spacing {
@@ -21,6 +23,51 @@ pub enum Spacing {
     /// A Poisson process.
     #[default]
     Poisson,
+    /// One packet in each interval while the source is on, and none while it is off: `{ on-off = { on = "500 ms", off = "500 ms" } }`. How
+    /// long it is on and off is exponentially distributed.
+    OnOff(OnOff),
+    /// The same with times on and off of a Pareto distribution, whose tail makes the traffic of many sources together bursty at all
+    /// scales of time (self-similar): `{ pareto-on-off = { on = "500 ms", off = "500 ms", shape = 1.5 } }`.
+    ParetoOnOff(ParetoOnOff),
+}
+
+/// Means of exponentially distributed times.
+#[derive(Clone, Copy, PartialEq, Debug, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[serde(deny_unknown_fields, default)]
+pub struct OnOff {
+    /// Mean time that the source is on; it is on at its start.
+    pub on: Span,
+    /// Mean time that it is off.
+    pub off: Span,
+}
+
+impl Default for OnOff {
+    fn default() -> Self {
+        let half = Span(Duration::from_millis(500));
+        Self { on: half, off: half }
+    }
+}
+
+/// Means and shape of Pareto-distributed times.
+#[derive(Clone, Copy, PartialEq, Debug, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[serde(deny_unknown_fields, default)]
+pub struct ParetoOnOff {
+    /// Mean time that the source is on; it is on at its start.
+    pub on: Span,
+    /// Mean time that it is off.
+    pub off: Span,
+    /// The index of the tail, more than 1: a time is `k` times as long as the shortest, or longer, with the probability `k` to the minus
+    /// shape. Below 2 the variance is infinite.
+    pub shape: f64,
+}
+
+impl Default for ParetoOnOff {
+    fn default() -> Self {
+        let OnOff { on, off } = OnOff::default();
+        Self { on, off, shape: 1.5 }
+    }
 }
 
 impl Spacing {
@@ -28,20 +75,53 @@ impl Spacing {
     pub(crate) fn most_packets(self, time: Duration, interval: Duration) -> Option<u32> {
         match self {
             Self::Poisson => None,
-            Self::Constant => {
+            Self::Constant | Self::OnOff(_) | Self::ParetoOnOff(_) => {
                 let intervals = time.as_nanos() / interval.as_nanos().max(1);
                 Some(u32::try_from(intervals).unwrap_or(u32::MAX).saturating_add(1))
             }
         }
     }
 
-    /// From one packet to the next.
-    pub(crate) fn wait(self, interval: Duration, random: &mut Stream) -> Duration {
+    /// Mean times on and off, and the shape of their distribution if it is Pareto's; `None` if the source is always on.
+    fn periods(self) -> Option<(Duration, Duration, Option<f64>)> {
         match self {
-            Self::Poisson => Duration::from_secs_f64(interval.as_secs_f64() * random.exponential()),
-            Self::Constant => interval.max(Duration::from_nanos(1)),
+            Self::Constant | Self::Poisson => None,
+            Self::OnOff(OnOff { on, off }) => Some((on.0, off.0, None)),
+            Self::ParetoOnOff(ParetoOnOff { on, off, shape }) => Some((on.0, off.0, Some(shape))),
         }
     }
+
+    /// What is wrong with the options, for sources that make packets in such an interval: the key, the reason, and what to do.
+    pub(crate) fn check(self, interval: Duration) -> Result<(), [&'static str; 3]> {
+        let Some((on, _, shape)) = self.periods() else { return Ok(()) };
+        if on.as_nanos().saturating_mul(1000) < interval.as_nanos() {
+            return Err([
+                "on",
+                "expected at least a thousandth of the time between two packets",
+                "times on are usually long enough for several packets",
+            ]);
+        }
+        match shape {
+            Some(shape) if !(shape > 1.0 && shape <= 100.0) => Err([
+                "shape",
+                "expected more than 1, since there is no mean otherwise, and at most 100",
+                "1.5 is usual",
+            ]),
+            Some(_) | None => Ok(()),
+        }
+    }
+}
+
+/// A time of an exponential distribution.
+pub(crate) fn exponential(mean: Duration, random: &mut Stream) -> Duration {
+    Duration::from_secs_f64(mean.as_secs_f64() * random.exponential())
+}
+
+/// A time of a Pareto distribution with this mean and this shape.
+fn pareto(mean: Duration, shape: f64, random: &mut Stream) -> Duration {
+    let shortest = mean.as_secs_f64() * (shape - 1.0) / shape;
+    // A century is more than any run, and what is longer has no number.
+    Duration::from_secs_f64((shortest * exp(random.exponential() / shape)).min(3e9))
 }
 
 /// When a source makes its packets.
@@ -59,27 +139,61 @@ pub(super) struct Pace {
     pub(super) purpose: Cow<'static, str>,
     /// There since the start.
     random: Option<Stream>,
+    /// The end of the time in which the source is on; there since the first packet, if it is off at times.
+    on_until: Option<Instant>,
 }
 
 impl Pace {
     /// `packets` packets at most, the first at once.
     pub(super) fn new(interval: Duration, spacing: Spacing, packets: u32) -> Self {
-        Self { interval, spacing, packets, until: None, purpose: Cow::Borrowed("packets"), random: None }
+        let purpose = Cow::Borrowed("packets");
+        Self { interval, spacing, packets, until: None, purpose, random: None, on_until: None }
     }
 
     /// When a source that starts now makes its first packet; `None` if that is too late for any.
     pub(super) fn start(&mut self, ctx: &Ctx<'_>) -> Option<Instant> {
-        self.random = Some(ctx.stream(&self.purpose));
+        (self.random, self.on_until) = (Some(ctx.stream(&self.purpose)), None);
         self.until.is_none_or(|until| ctx.now() <= until).then_some(ctx.now())
     }
 
     /// When the next packet is made after one at `at`, the one after `made` packets; `None` after the last, and before the
-    /// start. Only a Poisson process draws a random number.
+    /// start. A constant rate draws no random number.
     pub(super) fn next(&mut self, at: Instant, made: usize) -> Option<Instant> {
         let random = self.random.as_mut()?;
-        let next = at + self.spacing.wait(self.interval, random);
+        let interval = self.interval.max(Duration::from_nanos(1));
+        let next = match (self.spacing, self.spacing.periods()) {
+            (_, Some(periods)) => in_bursts(at, interval, periods, &mut self.on_until, random),
+            (Spacing::Poisson, None) => at + exponential(self.interval, random),
+            (_, None) => at + interval,
+        };
         (made < self.packets as usize && self.until.is_none_or(|until| next <= until)).then_some(next)
     }
+}
+
+/// When a source that is off at times has been on for another interval after `at`, when it was on.
+fn in_bursts(
+    at: Instant,
+    interval: Duration,
+    (on, off, shape): (Duration, Duration, Option<f64>),
+    on_until: &mut Option<Instant>,
+    random: &mut Stream,
+) -> Instant {
+    let mut period = |mean| match shape {
+        None => exponential(mean, random),
+        Some(shape) => pareto(mean, shape, random),
+    };
+    let (mut at, mut left) = (at, interval);
+    let mut until = match *on_until {
+        Some(until) => until,
+        None => at + period(on),
+    };
+    while until.saturating_since(at) < left {
+        left = left - until.saturating_since(at);
+        at = until + period(off);
+        until = at + period(on);
+    }
+    *on_until = Some(until);
+    at + left
 }
 
 #[cfg(test)]
@@ -112,5 +226,104 @@ mod tests {
         let timely = times(&Pace { until, ..many }, begin);
         assert_eq!(timely[..], all[..timely.len()], "an end changes no packet before it");
         assert!(all[timely.len()] > begin + Duration::from_secs(10));
+    }
+
+    fn bursts(spacing: Spacing, seconds: u64, seed: u64) -> Vec<f64> {
+        let mut pace = Pace::new(Duration::from_millis(10), spacing, u32::MAX);
+        pace.random = Some(Stream::new(seed, 0, "test", "bursts"));
+        pace.until = Some(Instant::ZERO + Duration::from_secs(seconds));
+        let mut made = vec![Instant::ZERO];
+        while let Some(next) = pace.next(made[made.len() - 1], made.len()) {
+            made.push(next);
+        }
+        made.into_iter().map(|at| at.as_secs_f64()).collect()
+    }
+
+    fn on_off(on: u64, off: u64) -> OnOff {
+        OnOff { on: Span(Duration::from_millis(on)), off: Span(Duration::from_millis(off)) }
+    }
+
+    /// Also where the source is on for less than an interval at a time: what is left of one counts in the next time on.
+    #[test]
+    fn a_source_that_is_off_at_times_has_its_share_of_the_rate() {
+        for (on, off) in [(500, 500), (200, 1000), (5, 20), (1, 1)] {
+            let made = bursts(Spacing::OnOff(on_off(on, off)), 20_000, 1);
+            let expected = 20_000.0 * 100.0 * on as f64 / (on + off) as f64;
+            assert!(
+                (made.len() as f64 / expected - 1.0).abs() < 0.03,
+                "{on} {off}: {} of {expected}",
+                made.len()
+            );
+        }
+    }
+
+    /// Times on and off without memory: a gap between packets is the interval unless the source went off in it, and then longer by times off.
+    #[test]
+    fn times_off_are_distributed_as_they_should() {
+        let made = bursts(Spacing::OnOff(on_off(500, 300)), 20_000, 2);
+        let gaps: Vec<f64> = made.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        let long: Vec<f64> = gaps.iter().map(|gap| gap - 0.01).filter(|off| *off > 1e-6).collect();
+        // It goes off in an interval with the probability 1 - exp(-10/500).
+        let share = long.len() as f64 / gaps.len() as f64;
+        assert!((share / (1.0 - (-0.02_f64).exp()) - 1.0).abs() < 0.03, "{share}");
+        for (at, expected) in [(0.1, (-0.1_f64 / 0.3).exp()), (0.6, (-0.6_f64 / 0.3).exp())] {
+            let beyond = long.iter().filter(|off| **off > at).count() as f64 / long.len() as f64;
+            assert!((beyond / expected - 1.0).abs() < 0.06, "{at}: {beyond} instead of {expected}");
+        }
+    }
+
+    #[test]
+    fn times_of_pareto_have_their_mean_and_tail() {
+        let mut random = Stream::new(3, 0, "test", "pareto");
+        let mean = Duration::from_millis(500);
+        for (shape, tolerance) in [(1.5, 0.15), (2.5, 0.01), (10.0, 0.005)] {
+            let drawn: Vec<f64> =
+                (0..400_000).map(|_| pareto(mean, shape, &mut random).as_secs_f64()).collect();
+            let shortest = 0.5 * (shape - 1.0) / shape;
+            assert!(drawn.iter().all(|time| *time > shortest - 1e-9));
+            let found = drawn.iter().sum::<f64>() / drawn.len() as f64;
+            assert!((found / 0.5 - 1.0).abs() < tolerance, "{shape}: {found}");
+            // Hill's estimate of the tail, which for Pareto's distribution has all values.
+            let logs = drawn.iter().map(|time| (time / shortest).ln()).sum::<f64>();
+            let hill = drawn.len() as f64 / logs;
+            assert!((hill / shape - 1.0).abs() < 0.01, "{shape}: {hill}");
+        }
+    }
+
+    /// The traffic of many such sources is self-similar with the Hurst parameter (3 - shape) / 2 (Taqqu, Willinger and Sherman, "Proof of
+    /// a fundamental result in self-similar traffic modeling", 1997), by the variance of what comes in longer and longer times.
+    #[test]
+    fn many_pareto_sources_together_are_self_similar() {
+        for shape in [1.2, 1.6] {
+            let OnOff { on, off } = on_off(200, 200);
+            let spacing = Spacing::ParetoOnOff(ParetoOnOff { on, off, shape });
+            let mut counts = vec![0.0; 40_000];
+            for source in 0..100 {
+                // Not from its start on, at which all are on.
+                for at in bursts(spacing, 4200, source) {
+                    if let Some(count) =
+                        counts.get_mut(((at - 200.0) * 10.0).max(0.0) as usize).filter(|_| at >= 200.0)
+                    {
+                        *count += 1.0;
+                    }
+                }
+            }
+            let variance = |m: usize| {
+                let means: Vec<f64> =
+                    counts.chunks_exact(m).map(|c| c.iter().sum::<f64>() / m as f64).collect();
+                let mean = means.iter().sum::<f64>() / means.len() as f64;
+                means.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>() / means.len() as f64
+            };
+            // The slope of the logarithm over those of 2 s to 128 s is 2H - 2.
+            let points: Vec<(f64, f64)> =
+                (0..7).map(|k| 20 << k).map(|m| ((m as f64).ln(), variance(m).ln())).collect();
+            let n = points.len() as f64;
+            let (x, y) = points.iter().fold((0.0, 0.0), |sum, p| (sum.0 + p.0 / n, sum.1 + p.1 / n));
+            let slope = points.iter().map(|p| (p.0 - x) * (p.1 - y)).sum::<f64>()
+                / points.iter().map(|p| (p.0 - x) * (p.0 - x)).sum::<f64>();
+            let hurst = 1.0 + slope / 2.0;
+            let expected = (3.0 - shape) / 2.0;
+            assert!((hurst - expected).abs() < 0.1, "{shape}: {hurst} instead of {expected}");
+        }
     }
 }

@@ -27,7 +27,7 @@ use anabranch_core::time::{Duration, Instant};
 use super::discipline::{Discipline, Verdicts};
 use super::{LinkConfig, LinkDrop, LinkMetrics, transmission_time};
 use crate::loss::{Channel, Disturber, Fate, LossModel};
-use crate::packet::PacketHandle;
+use crate::packet::{Flow, PacketHandle};
 use crate::random::Stream;
 
 /// A packet in the link; small, since there are many. It leaves the transmitter at `arrival - delay`.
@@ -133,7 +133,7 @@ pub struct Departure {
 impl Cable {
     /// An idle cable that is up; `stream` makes the random stream for a purpose.
     pub fn new(config: LinkConfig, stream: impl Fn(&str) -> Stream) -> Self {
-        let managed = config.discipline.make(&config).map(Self::managed_by);
+        let managed = config.discipline.make(&config, &stream).map(Self::managed_by);
         let channel = |stream| Box::new(Channel::new(config.loss, config.loss_factors, stream));
         Self {
             config,
@@ -235,13 +235,13 @@ impl Cable {
         self.flights.range(waiting..).map(|f| (f.handle, f.start))
     }
 
-    /// Offers a packet.
+    /// Offers a packet, of a flow that is asked for by a discipline only.
     #[inline(always)]
-    pub fn offer(&mut self, now: Instant, mut handle: PacketHandle) -> Offer {
+    pub fn offer(&mut self, now: Instant, mut handle: PacketHandle, flow: impl FnOnce() -> Flow) -> Offer {
         let len = handle.wire_len;
         // One comparison for what most links are: up, with a queue that drops from its tail.
         if !self.is_plain {
-            return self.offer_otherwise(now, handle);
+            return self.offer_otherwise(now, handle, flow());
         }
         let idle = self.free_at <= now;
         if !idle {
@@ -286,7 +286,7 @@ impl Cable {
 
     /// Offers a packet to a link that is down, or to a queue with a discipline of its own.
     #[cold]
-    fn offer_otherwise(&mut self, now: Instant, mut handle: PacketHandle) -> Offer {
+    fn offer_otherwise(&mut self, now: Instant, mut handle: PacketHandle, flow: Flow) -> Offer {
         let Some(managed) = self.managed.as_mut().filter(|_| self.up) else {
             self.metrics.dropped_down += 1;
             return Offer::Refused(LinkDrop::Down);
@@ -297,12 +297,15 @@ impl Cable {
         self.metrics.enqueued += 1;
         let mut verdicts = Verdicts::default();
         if self.free_at <= now && managed.due.is_none() {
-            managed.queue.pass(now, &mut handle, &mut verdicts);
+            let passes = managed.queue.pass(now, &mut handle, flow, &mut verdicts);
             self.count(verdicts);
+            if !passes {
+                return Offer::Waits(None);
+            }
             let (arrival, first) = self.transmit(now, handle);
             return if first { Offer::AcceptedFirst(arrival) } else { Offer::Accepted };
         }
-        managed.queue.enqueue(now, handle, &mut verdicts);
+        managed.queue.enqueue(now, handle, flow, &mut verdicts);
         let (packets, octets) = managed.queue.queued();
         let is_new = managed.due.is_none() && packets > 0;
         if is_new {
@@ -405,7 +408,7 @@ impl Cable {
         self.metrics.busy = self.busy(now);
         let managed = self.managed.as_mut().map(|managed| {
             managed.due = None;
-            managed.queue.clear()
+            managed.queue.clear(now)
         });
         let waiting = managed.unwrap_or_default();
         self.metrics.cut += waiting.len() as u64;
@@ -430,6 +433,9 @@ impl Cable {
     /// [`Cable::take_down`].
     pub fn set_rate(&mut self, now: Instant, rate: u64) -> Option<Instant> {
         self.config.rate = rate;
+        if let Some(managed) = &mut self.managed {
+            managed.queue.set_rate(rate);
+        }
         self.last_transmission = (0, Duration::ZERO);
         let waiting_from = self.flights.partition_point(|f| f.start <= now);
         if let Some(first) = self.flights.get(waiting_from) {

@@ -5,6 +5,9 @@
 //! all.
 
 pub mod codel;
+pub mod fq_codel;
+pub mod pie;
+pub mod red;
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -16,8 +19,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{LinkConfig, LinkDrop, QueueLimit};
-use crate::packet::PacketHandle;
+use crate::packet::{Flow, PacketHandle};
+use crate::random::Stream;
 use codel::{Codel, CodelConfig};
+use fq_codel::{FqCodel, FqCodelConfig};
+use pie::{Pie, PieConfig};
+use red::{Red, RedConfig};
 
 /// How the packets that wait for a link's transmitter are treated.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Deserialize, Serialize)]
@@ -32,14 +39,34 @@ pub enum DisciplineConfig {
     /// "100 ms" } }` if they are not given. `target` should be more than the transmission of a packet takes: where marks alone do not
     /// shorten the queue, nearly all packets that cannot be marked are dropped.
     Codel(CodelConfig),
+    /// FQ-CoDel (RFC 8290): each flow has a queue of its own, as "codel" has it, the queues take turns by octets, and a flow that sends
+    /// little does not wait for those that send much. Flows are told apart by addresses, transport and ports; `queue` limits all together.
+    FqCodel(FqCodelConfig),
+    /// PIE (RFC 8033): a controller sets the share of packets that is told of congestion so that packets wait for `target`.
+    Pie(PieConfig),
+    /// RED (Floyd and Jacobson, 1993): the share of packets that is told of congestion grows with the mean length of the queue, from `min`
+    /// to `max`.
+    Red(RedConfig),
 }
 
 impl DisciplineConfig {
-    /// The discipline of a link; `None` if it drops from its tail and does no more.
-    pub(super) fn make(&self, link: &LinkConfig) -> Option<Box<dyn Discipline>> {
+    /// The discipline of a link; `None` if it drops from its tail and does no more. `stream` makes the random stream for a purpose.
+    pub(super) fn make(
+        &self,
+        link: &LinkConfig,
+        stream: impl Fn(&str) -> Stream,
+    ) -> Option<Box<dyn Discipline>> {
         match *self {
             Self::DropTail => None,
             Self::Codel(config) => Some(Box::new(Codel::new(config, link.queue))),
+            Self::FqCodel(config) => {
+                let perturbation = stream("flow queues").bits();
+                Some(Box::new(FqCodel::new(config, link.queue, link.mtu, perturbation)))
+            }
+            Self::Pie(config) => Some(Box::new(Pie::new(config, link.queue, stream("early drops")))),
+            Self::Red(config) => {
+                Some(Box::new(Red::new(config, link.queue, link.rate, stream("early drops"))))
+            }
         }
     }
 
@@ -52,17 +79,20 @@ impl DisciplineConfig {
         match self {
             Self::DropTail => Ok(()),
             Self::Codel(config) => config.check(),
+            Self::FqCodel(config) => config.check(),
+            Self::Pie(config) => config.check(),
+            Self::Red(config) => config.check(),
         }
     }
 }
 
 /// Orders the packets that wait for a transmitter.
 pub trait Discipline: fmt::Debug + Send {
-    /// A packet goes to the transmitter at once: nothing waits, and nothing is under way. It may be marked.
-    fn pass(&mut self, now: Instant, packet: &mut PacketHandle, verdicts: &mut Verdicts);
+    /// A packet of a flow can go to the transmitter at once: nothing waits, and nothing is under way. It may be marked; false if it is dropped.
+    fn pass(&mut self, now: Instant, packet: &mut PacketHandle, flow: Flow, verdicts: &mut Verdicts) -> bool;
 
-    /// A packet comes that has to wait, if it or others are not dropped for it.
-    fn enqueue(&mut self, now: Instant, packet: PacketHandle, verdicts: &mut Verdicts);
+    /// A packet of a flow comes that has to wait, if it or others are not dropped for it.
+    fn enqueue(&mut self, now: Instant, packet: PacketHandle, flow: Flow, verdicts: &mut Verdicts);
 
     /// The transmitter is free: the packet that goes now.
     fn dequeue(&mut self, now: Instant, verdicts: &mut Verdicts) -> Option<PacketHandle>;
@@ -71,7 +101,12 @@ pub trait Discipline: fmt::Debug + Send {
     fn queued(&self) -> (usize, u64);
 
     /// Takes out all that waits.
-    fn clear(&mut self) -> Vec<PacketHandle>;
+    fn clear(&mut self, now: Instant) -> Vec<PacketHandle>;
+
+    /// The transmitter sends so many bit/s from now on.
+    fn set_rate(&mut self, bit_per_s: u64) {
+        let _ = bit_per_s;
+    }
 }
 
 /// What a discipline has decided against packets.
@@ -149,3 +184,6 @@ impl Fifo {
         self.waiting.drain(..).map(|(packet, _)| packet).collect()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -12,6 +12,7 @@ use crate::packet::NodeId;
 use crate::probe::Measure;
 use crate::probe::energy::Energy;
 use crate::probe::packets::{HopMedium, Packets};
+use crate::probe::queues::Queues;
 
 /// What a probe measures.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
@@ -22,6 +23,8 @@ pub enum ProbeKind {
     Energy,
     /// Packets of transfers and traffic: data and what their transports send beside it, from end to end and hop by hop.
     Packets,
+    /// How long packets wait for the transmitters of cables, and how many wait.
+    Queues,
 }
 
 impl ProbeKind {
@@ -29,7 +32,7 @@ impl ProbeKind {
     pub(super) fn is_of_radios(self) -> bool {
         match self {
             Self::Energy => true,
-            Self::Packets => false,
+            Self::Packets | Self::Queues => false,
         }
     }
 }
@@ -42,12 +45,16 @@ pub struct ProbeSection {
     /// What is measured.
     pub kind: ProbeKind,
     /// The nodes: a group, or names of nodes and patterns such as "n*". If none are given, all nodes; for "energy", all on the air.
-    /// For "packets" they are those that make the packets, and hop by hop those that give packets to a link.
+    /// For "packets" they are those that make the packets, and hop by hop those that give packets to a link; for "queues" those at which
+    /// cables begin.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nodes: Option<FromName>,
     /// Over what a hop leads that counts; over either if it is not given. Only for "packets".
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub medium: Option<HopMedium>,
+    /// Where the cables end: names of nodes and patterns; anywhere if it is not given. Only for "queues".
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<FromName>,
     /// A transfer or a traffic, or several by a pattern. The window begins with the first of them and ends with the last. A transfer
     /// ends when its sender knows that everything has arrived, or that it has failed. A traffic with a `stop` ends then, whatever
     /// carries it; another one ends with its last packet: over UDP when that is made, otherwise when its source knows that it has
@@ -73,6 +80,8 @@ pub struct ProbeSpec {
     pub nodes: Senders,
     /// Over what a hop leads that counts; `None` is over either.
     pub medium: Option<HopMedium>,
+    /// Where the cables end that count; `None` is anywhere.
+    pub to: Option<Vec<NodeId>>,
     /// When.
     pub during: During,
 }
@@ -87,6 +96,7 @@ impl ProbeSpec {
     ) -> Box<dyn Measure> {
         match self.kind {
             ProbeKind::Energy => Box::new(Energy::of(nodes, !drawn)),
+            ProbeKind::Queues => Box::new(Queues::between(nodes, self.to.clone())),
             ProbeKind::Packets => Box::new(Packets::of(nodes).over(self.medium).with_rdca_at(rdca)),
         }
     }

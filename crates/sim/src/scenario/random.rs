@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::options::OrOff;
 use super::units::Span;
-use crate::apps::packets::Spacing;
+use crate::apps::pace::exponential;
 use crate::packet::{LinkId, NodeId};
 use crate::random::Stream;
 use crate::sim::Fault;
@@ -110,7 +110,7 @@ pub struct RandomEvent {
     /// Mean time between two events.
     pub every: Duration,
     /// How they follow one another.
-    pub spacing: Spacing,
+    pub spacing: SpacingName,
     /// They begin after this time.
     pub start: Instant,
     /// They come before this time.
@@ -193,7 +193,10 @@ impl RandomEvent {
         let mut faults = Vec::new();
         let mut at = self.start;
         loop {
-            at += self.spacing.wait(self.every, &mut random);
+            at += match self.spacing {
+                SpacingName::Constant => self.every,
+                SpacingName::Poisson => exponential(self.every, &mut random),
+            };
             if at >= self.stop {
                 return faults;
             }

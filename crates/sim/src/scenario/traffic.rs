@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::mptcp::{MptcpSection, MptcpSpec};
+use super::options::WordOrTable;
 use super::rdca::RdcaOptions;
 use super::units::{Rate, Size, Span};
 use crate::apps::packets::Spacing;
@@ -73,7 +74,7 @@ pub struct TrafficSection {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// How packets follow one another.
-    pub kind: Spacing,
+    pub kind: WordOrTable<Spacing>,
     /// What carries them. Where `--set` or an axis of `[sweep]` chooses, `tcp`, `mptcp` and `rdca` of the file are left aside if the
     /// choice does not read them.
     #[serde(default)]
@@ -84,10 +85,10 @@ pub struct TrafficSection {
     pub to: String,
     /// Payload of a packet, 12 B to 65,000 B.
     pub payload: Size,
-    /// Mean time between two packets of a source. Either this or `rate`.
+    /// Mean time between two packets of a source; where it is off at times, while it is on. Either this or `rate`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval: Option<Span>,
-    /// Payload that a source makes per second. Either this or `interval`.
+    /// Payload that a source makes per second; where it is off at times, while it is on. Either this or `interval`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
     /// When the sources begin.

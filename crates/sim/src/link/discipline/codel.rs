@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Discipline, Fifo, Verdicts};
 use crate::link::QueueLimit;
-use crate::packet::PacketHandle;
+use crate::packet::{Flow, PacketHandle};
 
 /// Options of CoDel.
 #[derive(Clone, Copy, PartialEq, Debug, Deserialize, Serialize)]
@@ -85,6 +85,11 @@ impl Codel {
         Some((packet, now >= until))
     }
 
+    /// Takes out the head of the queue, whatever it is that asks for it.
+    pub(super) fn shed(&mut self) -> Option<PacketHandle> {
+        self.fifo.pop().map(|(packet, _)| packet)
+    }
+
     /// The time of the next drop after one at `at`: the rate grows with the square root of the number (section 3.3).
     fn after(&self, at: Instant) -> Instant {
         at + Duration::from_secs_f64(self.config.interval.0.as_secs_f64() / f64::from(self.count).sqrt())
@@ -102,12 +107,13 @@ impl Codel {
 }
 
 impl Discipline for Codel {
-    fn pass(&mut self, _: Instant, packet: &mut PacketHandle, _: &mut Verdicts) {
+    fn pass(&mut self, _: Instant, packet: &mut PacketHandle, _: Flow, _: &mut Verdicts) -> bool {
         // Nothing waits, so whatever took the last packet out has ended the dropping.
         self.largest = self.largest.max(packet.wire_len);
+        true
     }
 
-    fn enqueue(&mut self, now: Instant, packet: PacketHandle, verdicts: &mut Verdicts) {
+    fn enqueue(&mut self, now: Instant, packet: PacketHandle, _: Flow, verdicts: &mut Verdicts) {
         self.largest = self.largest.max(packet.wire_len);
         self.fifo.push(now, packet, verdicts);
     }
@@ -152,7 +158,7 @@ impl Discipline for Codel {
         self.fifo.queued()
     }
 
-    fn clear(&mut self) -> Vec<PacketHandle> {
+    fn clear(&mut self, _: Instant) -> Vec<PacketHandle> {
         (self.patient_until, self.dropping) = (None, false);
         self.fifo.clear()
     }

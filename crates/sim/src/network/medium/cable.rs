@@ -29,7 +29,8 @@ impl Medium for Cable {
     #[inline(always)]
     fn transmit(net: &mut Network, now: Instant, link: LinkId, past: Past, handle: PacketHandle) {
         let Some(cable) = net.graph.link_mut(link).cable_mut() else { return };
-        match cable.offer(now, handle) {
+        let packets = &mut net.packets;
+        match cable.offer(now, handle, || packets.peek(handle).flow()) {
             Offer::AcceptedFirst(arrival) => {
                 let generation = cable.generation();
                 net.events.push(arrival, Event::Arrival { link, generation });

@@ -71,9 +71,36 @@ impl Checker<'_> {
                 }
             }
         };
+        let to = self.probe_ends(name, section, scenario)?;
         let during = self.window(name, section, scenario)?;
         let &ProbeSection { kind, medium, .. } = section;
-        Ok(ProbeSpec { name: name.to_owned(), kind, nodes, medium, during })
+        Ok(ProbeSpec { name: name.to_owned(), kind, nodes, medium, to, during })
+    }
+
+    /// Where the cables end whose queues count.
+    fn probe_ends(
+        &self,
+        name: &str,
+        section: &ProbeSection,
+        scenario: &Scenario,
+    ) -> Checked<Option<Vec<NodeId>>> {
+        let path = at!["probe", name, "to"];
+        if section.kind == ProbeKind::Queues && scenario.resolved.link.is_empty() {
+            let hint = Some("leave the probe out, or add a `[[link]]`");
+            return self.fault(at!["probe", name, "kind"], "no two nodes are joined by a cable", hint);
+        }
+        let Some(names) = &section.to else { return Ok(None) };
+        if section.kind != ProbeKind::Queues {
+            let message = "`to` says where the cables end whose queues count, and this probe counts none";
+            return self.fault(path, message, Some("leave it out"));
+        }
+        match self.nodes_named(path, names.names(), &scenario.resolved)? {
+            Named::Nodes(nodes) => Ok(Some(nodes)),
+            Named::Group(_) => {
+                let hint = Some("name nodes or a pattern such as \"n*\"");
+                self.fault(path, "the nodes of a group are drawn anew for each run", hint)
+            }
+        }
     }
 
     fn window(&self, name: &str, section: &ProbeSection, scenario: &Scenario) -> Checked<During> {

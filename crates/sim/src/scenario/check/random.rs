@@ -2,10 +2,9 @@
 
 use anabranch_core::time::{Duration, Instant};
 
-use super::super::random::{RandomAction, RandomEvent, RandomEventSection, RandomFault, SpacingName};
+use super::super::random::{RandomAction, RandomEvent, RandomEventSection, RandomFault};
 use super::super::units::{Span, quoted};
 use super::{Checked, Checker, Step, at, matches};
-use crate::apps::packets::Spacing;
 use crate::packet::{LinkId, NodeId};
 use crate::scenario::Scenario;
 use crate::scenario::did_you_mean;
@@ -57,11 +56,7 @@ impl Checker<'_> {
             let message = format!("expected at most {MOST_EVENTS} events, or \"off\" for none");
             return self.fault(at!["random-event", i, "every"], message, Some("say a longer time"));
         }
-        let spacing = match section.spacing {
-            SpacingName::Constant => Spacing::Constant,
-            SpacingName::Poisson => Spacing::Poisson,
-        };
-        let (name, pick) = (section.name.clone(), section.pick);
+        let (name, pick, spacing) = (section.name.clone(), section.pick, section.spacing);
         Ok(Some(RandomEvent { name, what, pick, every, spacing, start, stop }))
     }
 

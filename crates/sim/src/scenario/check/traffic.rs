@@ -154,6 +154,9 @@ impl Checker<'_> {
         }
         let payload = self.payload(i, section)?;
         let interval = self.interval(i, section, payload)?;
+        if let Err([key, message, hint]) = section.kind.0.check(interval) {
+            return self.fault(at!["traffic", i, "kind"], format!("`{key}`: {message}"), Some(hint));
+        }
         let carrier = self.carrier(i, section)?;
         self.fits(i, section, payload, &carrier, scenario)?;
         let port = section
@@ -169,7 +172,7 @@ impl Checker<'_> {
             carrier,
             payload,
             interval,
-            spacing: section.kind,
+            spacing: section.kind.0,
             start,
             phase: section.phase,
             stop,

@@ -10,6 +10,7 @@ use crate::apps::cbr::{CbrSink, CbrSource};
 use crate::apps::packets::{Arrived, PacketSink, PacketSource};
 use crate::apps::rdca::{RdcaSink, RdcaSource};
 use crate::event::AppId;
+use crate::math::quantile;
 use crate::packet::NodeId;
 use crate::sim::Simulation;
 
@@ -59,12 +60,6 @@ fn made(spec: &TrafficSpec, source: AppId, sim: &Simulation) -> u64 {
         Carrier::Tcp(_) | Carrier::Mptcp(_) => sim.app::<PacketSource>(source).made_in_all(),
         Carrier::Rdca(_) => sim.app::<RdcaSource>(source).made_in_all(),
     }
-}
-
-/// The least value that this share of the sorted values does not exceed.
-fn quantile(sorted: &[f64], share: f64) -> Option<f64> {
-    let rank = (share * sorted.len() as f64).ceil() as usize;
-    sorted.get(rank.max(1) - 1).copied()
 }
 
 /// Jain's index over the sources; `None` if nothing was delivered.

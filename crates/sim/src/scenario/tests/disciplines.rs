@@ -6,14 +6,14 @@ use super::*;
 use crate::link::discipline::DisciplineConfig;
 use crate::scenario::record::Metrics;
 
-/// `flows` transfers without end over 10 Mbit/s and 40 ms there and back, for 20 s, behind a queue of 1,000 packets.
-fn bottleneck(flows: u32, discipline: &str, ecn: &str) -> Metrics {
+/// `flows` transfers without end over a bottleneck with 40 ms there and back and a queue of 1,000 packets, for 20 s, of which the queue is
+/// measured from the fifth on. `more` is appended.
+fn bottleneck_of(rate: &str, flows: u32, discipline: &str, tcp: &str, more: &str) -> Metrics {
     let text = format!(
         r#"
         stop = "20 s"
         [tcp.default]
-        congestion = "cubic"
-        ecn = "{ecn}"
+        {tcp}
         [[node]]
         name = "a"
         [[node]]
@@ -32,7 +32,7 @@ fn bottleneck(flows: u32, discipline: &str, ecn: &str) -> Metrics {
         name = "bottleneck"
         from = "r"
         to = "b"
-        rate = "10 Mbit/s"
+        rate = "{rate}"
         delay = "19 ms"
         queue = "1000 packets"
         discipline = {discipline}
@@ -42,19 +42,35 @@ fn bottleneck(flows: u32, discipline: &str, ecn: &str) -> Metrics {
         kind = "tcp"
         from = "a"
         to = "b"
+        [probe.queue]
+        kind = "queues"
+        nodes = "r"
+        to = "b"
+        from = "5 s"
+        {more}
         "#
     );
     let scenario = Source::new("bottleneck.toml", text).scenario().unwrap_or_else(|error| panic!("{error}"));
     scenario.run(1, 0, &BTreeMap::new()).unwrap().1
 }
 
+/// The same at 10 Mbit/s with CUBIC.
+fn bottleneck(flows: u32, discipline: &str, ecn: &str) -> Metrics {
+    let tcp = format!("congestion = \"cubic\"\necn = \"{ecn}\"");
+    bottleneck_of("10 Mbit/s", flows, discipline, &tcp, "")
+}
+
 /// Mean of the flows' last smoothed round trips, in seconds; bit/s of all.
 fn seen(metrics: &Metrics, flows: u32) -> (f64, f64) {
     let of = |name: &str| -> f64 {
-        let flow = |i| metrics[&format!("transfer.flow{i}.{name}")].value.expect("it has one");
-        (1..=flows).map(flow).sum()
+        (1..=flows).map(|i| figure(metrics, &format!("transfer.flow{i}.{name}"))).sum()
     };
     (of("srtt_s") / f64::from(flows), of("goodput_bit_per_s"))
+}
+
+/// A figure of a run.
+fn figure(metrics: &Metrics, name: &str) -> f64 {
+    metrics[name].value.unwrap_or_else(|| panic!("{name} has no value"))
 }
 
 #[test]
@@ -106,7 +122,10 @@ fn a_discipline_can_be_chosen_from_outside_and_for_one_direction() {
     let again = Source::new("again.toml", back.to_toml()).scenario().unwrap();
     assert_eq!(again.links, back.links, "what was understood can be read again");
     for (set, message) in [
-        ("link.l.discipline=coddle", "unknown word `coddle`, expected `drop-tail` or `codel`"),
+        (
+            "link.l.discipline=coddle",
+            "unknown word `coddle`, expected one of `drop-tail`, `codel`, `fq-codel`, `pie`, `red`",
+        ),
         ("link.l.discipline.codel.taget=7 ms", "unknown key `taget`"),
         ("link.l.discipline.codel.target=0 s", "must not wait at all"),
         ("link.l.discipline.codel.target=1 s", "expected more than `target`"),
@@ -128,7 +147,7 @@ fn a_word_and_its_table_are_set_alike() {
     let read = |more: &str, set: &str| Source::new("a.toml", format!("{text}{more}")).set(set).scenario();
     let target = |scenario: &Scenario, link: usize| match scenario.links[link].config.discipline {
         DisciplineConfig::Codel(config) => Some(config.target.0),
-        DisciplineConfig::DropTail => None,
+        _ => None,
     };
     let word = read("discipline = \"codel\"\n", "link.*.discipline.codel.target=7 ms").unwrap();
     assert_eq!(target(&word, 0), Some(Duration::from_millis(7)));
@@ -145,4 +164,108 @@ fn a_word_and_its_table_are_set_alike() {
     let back = read(&format!("{marks}back = {{ discipline = \"codel\" }}\n"), "seed=2").unwrap();
     assert_eq!((target(&back, 0), target(&back, 1).is_some()), (None, true));
     assert!(back.links[0].config.ecn_threshold.is_some() && back.links[1].config.ecn_threshold.is_none());
+}
+
+/// Mean wait in seconds at the bottleneck, and bit/s of all.
+fn waited(metrics: &Metrics, flows: u32) -> (f64, f64) {
+    (figure(metrics, "probe.queue.wait_mean_s"), seen(metrics, flows).1)
+}
+
+#[test]
+fn pie_has_packets_wait_for_its_target_whatever_flows_there_are() {
+    for (rate, congestion, flows) in [
+        ("10 Mbit/s", "newreno", 4),
+        ("10 Mbit/s", "cubic", 16),
+        ("10 Mbit/s", "cubic", 100),
+        ("100 Mbit/s", "newreno", 16),
+    ] {
+        for millis in [15.0, 40.0] {
+            let discipline = format!("{{ pie = {{ target = \"{millis} ms\" }} }}");
+            let tcp = format!("congestion = \"{congestion}\"");
+            let metrics = bottleneck_of(rate, flows, &discipline, &tcp, "");
+            let (wait, goodput) = waited(&metrics, flows);
+            let of = format!("{flows} flows of {congestion} at {rate} with {millis} ms");
+            assert!((wait * 1e3 / millis - 1.0).abs() < 0.2, "{of}: {wait} s");
+            let full: f64 = rate.split(' ').next().unwrap().parse().unwrap();
+            assert!(goodput > 0.92e6 * full, "{of}: {goodput} bit/s");
+        }
+    }
+}
+
+/// With a mean queue that is long enough to be steady, the share of packets that RED drops is that of its mean queue, and TCP's rate is
+/// that of the share: Mathis et al., "The macroscopic behavior of the TCP congestion avoidance algorithm", 1997, of which each
+/// segment has an acknowledgement.
+#[test]
+fn the_mean_queue_of_red_is_where_its_drops_and_tcp_agree() {
+    for flows in [8, 16] {
+        let discipline =
+            "{ red = { min = \"20 packets\", max = \"220 packets\", probability = 0.1, weight = 0.0005 } }";
+        let tcp = "congestion = \"newreno\"\necn = \"off\"\ndelayed_ack = \"off\"\nreceive_buffer = \"4 MiB\"\nwindow_scale = 8";
+        let metrics = bottleneck_of("30 Mbit/s", flows, discipline, tcp, "");
+        let queue = figure(&metrics, "probe.queue.queue_mean_packets");
+        let share = 0.1 * (queue - 20.0) / 200.0;
+        // Between two drops are 1 to 1/share packets, all equally likely.
+        let expected = 2.0 * share / (1.0 + share);
+        let drops = figure(&metrics, "link.r>b.dropped_early");
+        let dropped = drops / (drops + figure(&metrics, "link.r>b.packets"));
+        assert!((dropped / expected - 1.0).abs() < 0.2, "{flows}: {dropped} instead of {expected}");
+        let round_trip = 0.04 + figure(&metrics, "probe.queue.wait_mean_s");
+        let mathis = f64::from(flows) * 1440.0 * 8.0 / round_trip * (1.5 / dropped).sqrt();
+        let goodput = waited(&metrics, flows).1;
+        assert!((goodput / mathis - 1.0).abs() < 0.25, "{flows}: {goodput} instead of {mathis} bit/s");
+    }
+}
+
+/// A call of 64 kbit/s beside eight transfers without end.
+fn beside_bulk(discipline: &str) -> Metrics {
+    let call = r#"
+        [[traffic]]
+        name = "call"
+        kind = "cbr"
+        from = "a"
+        to = "b"
+        payload = "200 B"
+        rate = "64 kbit/s"
+        start = "2 s"
+        stop = "19 s"
+        "#;
+    bottleneck_of("10 Mbit/s", 8, discipline, "congestion = \"cubic\"", call)
+}
+
+#[test]
+fn fq_codel_lets_a_call_pass_by_eight_transfers() {
+    // 20 ms on the way, and 1.4 ms for each of its own packets and of the one that is being sent.
+    let alone = |metrics: &Metrics| figure(metrics, "traffic.call.delay_p95_s") - 0.02;
+    let metrics = beside_bulk("\"fq-codel\"");
+    assert!(alone(&metrics) < 0.01, "{} s", alone(&metrics));
+    assert_eq!(figure(&metrics, "traffic.call.delivery_ratio"), 1.0);
+    assert!(seen(&metrics, 8).1 > 9e6);
+    let [shared, full] = ["\"codel\"", "\"drop-tail\""].map(|discipline| alone(&beside_bulk(discipline)));
+    assert!(shared > 0.015 && full > 0.5, "{shared} s, {full} s");
+    // In one queue with them it is one of them.
+    let one = alone(&beside_bulk("{ fq-codel = { flows = 1 } }"));
+    assert!((one / shared - 1.0).abs() < 0.2, "{one} s");
+}
+
+#[test]
+fn every_discipline_marks_what_it_would_drop() {
+    for discipline in ["codel", "fq-codel", "pie", "red"] {
+        for congestion in ["newreno", "cubic"] {
+            let run = |ecn: &str| {
+                let tcp = format!("congestion = \"{congestion}\"\necn = \"{ecn}\"");
+                bottleneck_of("10 Mbit/s", 4, &format!("\"{discipline}\""), &tcp, "")
+            };
+            let (dropping, marking) = (run("off"), run("request"));
+            let of = |metrics: &Metrics, what: &str| figure(metrics, &format!("link.r>b.{what}"));
+            let name = format!("{discipline}, {congestion}");
+            assert_eq!(of(&dropping, "ecn_marked"), 0.0, "{name}");
+            assert!(of(&dropping, "dropped_early") > 100.0, "{name}");
+            assert!(of(&marking, "ecn_marked") > 100.0, "{name}");
+            // At the start of the flows PIE and RED have shares at which RFC 8033 and RFC 3168 want drops.
+            match discipline {
+                "codel" | "fq-codel" => assert_eq!(of(&marking, "dropped_early"), 0.0, "{name}"),
+                _ => assert!(of(&marking, "dropped_early") < of(&dropping, "dropped_early"), "{name}"),
+            }
+        }
+    }
 }

@@ -404,3 +404,117 @@ fn a_radio_that_is_off_receives_nothing() {
     assert!(union(heard, (seconds(2.05), seconds(2.4))) > Duration::ZERO, "there was something to hear");
     assert_eq!((value("probe.out.receive_s"), value("probe.out.listen_s")), (0.0, 0.0));
 }
+
+/// Datagrams of 1000 octets with their headers, as a Poisson process, over a link that takes 1 ms for each.
+fn poisson(load: f64, seconds: u32, more: &str) -> Source {
+    let interval = 1.0 / load;
+    Source::new(
+        "poisson.toml",
+        format!(
+            r#"
+            stop = "{seconds} s"
+            [[node]]
+            name = "a"
+            [[node]]
+            name = "b"
+            [[node]]
+            name = "c"
+            [[link]]
+            from = "a"
+            to = "b"
+            rate = "8 Mbit/s"
+            delay = "1 ms"
+            queue = "unlimited"
+            [[link]]
+            from = "a"
+            to = "c"
+            rate = "1 Mbit/s"
+            delay = "1 ms"
+            [[traffic]]
+            name = "packets"
+            kind = "poisson"
+            from = "a"
+            to = "b"
+            payload = "952 B"
+            interval = "{interval} ms"
+            [[traffic]]
+            name = "others"
+            kind = "cbr"
+            from = "a"
+            to = "c"
+            payload = "100 B"
+            interval = "100 ms"
+            {more}
+            "#
+        ),
+    )
+}
+
+/// The wait in an M/D/1 queue is half the load over what it leaves, in services (Pollaczek and Khinchine).
+#[test]
+fn packets_wait_as_in_a_queue_of_poisson_arrivals() {
+    for (load, seconds) in [(0.5, 500), (0.8, 2000)] {
+        let probe = "[probe.queue]\nkind = \"queues\"\nnodes = \"a\"\nto = \"b\"\n";
+        let metrics =
+            poisson(load, seconds, probe).scenario().unwrap().run(1, 0, &BTreeMap::new()).unwrap().1;
+        let figure = |name: &str| metrics[&format!("probe.queue.{name}")].value.unwrap();
+        let expected = 1e-3 * load / (2.0 * (1.0 - load));
+        let wait = figure("wait_mean_s");
+        assert!((wait / expected - 1.0).abs() < 0.02, "{load}: {wait} s instead of {expected} s");
+        let expected = load * expected * 1e3;
+        let length = figure("queue_mean_packets");
+        assert!((length / expected - 1.0).abs() < 0.02, "{load}: {length} packets instead of {expected}");
+        // A packet finds an idle transmitter with the probability that it is idle.
+        let median = figure("wait_p50_s");
+        assert!(if load > 0.5 { median > 0.0 } else { median < 5e-5 }, "{load}: {median} s");
+        assert!(figure("wait_p99_s") > figure("wait_p95_s") && figure("wait_max_s") > figure("wait_p99_s"));
+    }
+}
+
+#[test]
+fn a_probe_of_queues_has_the_cables_and_the_time_that_it_is_of() {
+    let probes = r#"
+        [probe.all]
+        kind = "queues"
+        [probe.one]
+        kind = "queues"
+        to = ["c"]
+        [probe.none]
+        kind = "queues"
+        nodes = ["b", "c"]
+        [probe.early]
+        kind = "queues"
+        to = "b"
+        until = "4 s"
+        [probe.late]
+        kind = "queues"
+        to = "b"
+        from = "4 s"
+        "#;
+    let metrics = poisson(0.5, 10, probes).scenario().unwrap().run(1, 0, &BTreeMap::new()).unwrap().1;
+    let value = |name: &str| metrics[&format!("probe.{name}")].value;
+    let packets = |name: &str| value(&format!("{name}.packets")).unwrap();
+    // The last ones are still on their way.
+    let delivered = metrics["link.a>b.packets"].value.unwrap() + metrics["link.a>c.packets"].value.unwrap();
+    assert_eq!(packets("all"), delivered);
+    assert_eq!(packets("one"), metrics["link.a>c.packets"].value.unwrap());
+    assert_eq!(value("one.wait_max_s"), Some(0.0));
+    assert_eq!(
+        (packets("none"), value("none.wait_mean_s"), value("none.queue_mean_packets")),
+        (0.0, None, Some(0.0))
+    );
+    assert!(packets("early") + packets("late") <= delivered - packets("one"));
+    assert!((packets("early") / packets("late") - 4.0 / 6.0).abs() < 0.05);
+}
+
+#[test]
+fn what_a_probe_of_queues_cannot_measure_is_refused() {
+    for (probe, message) in [
+        ("[probe.p]\nkind = \"queues\"\nto = \"d\"\n", "there is no node"),
+        ("[probe.p]\nkind = \"packets\"\nto = \"b\"\n", "`to` says where the cables end"),
+        ("[probe.p]\nkind = \"queues\"\nmedium = \"cable\"\n", "`medium` says which hops"),
+    ] {
+        let error = poisson(0.5, 10, probe).scenario().unwrap_err().to_string();
+        assert!(error.contains(message), "{error}");
+    }
+}

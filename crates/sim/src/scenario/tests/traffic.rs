@@ -385,3 +385,49 @@ fn ports_and_receivers_are_kept_apart() {
         wired("[[transfer]]\nkind = \"tcp\"\nname = \"x {i}\"\nfrom = \"a\"\nto = \"b\"\ncount = 100000\n");
     assert!(many.scenario().expect_err("too many").message.contains("100000 transfers"));
 }
+
+/// Sources that are off half of the time make half of the packets, whatever carries them, and the same ones over each.
+#[test]
+fn sources_that_are_off_at_times_make_their_share_over_every_transport() {
+    for kind in ["on-off", "pareto-on-off"] {
+        let mut counts = BTreeSet::new();
+        for over in ["udp", "tcp", "rdca"] {
+            let source = paper()
+                .set("stop=120 s")
+                .set("traffic.event.stop=110 s")
+                .set("traffic.event.interval=20 ms")
+                .set(format!("traffic.event.over={over}"))
+                .set(format!("traffic.event.kind={kind}"));
+            let metrics = run(&source, 1, 0);
+            let made = metrics["traffic.event.packets_made"].value.unwrap();
+            // 105 s, one in 20 ms, half of the time.
+            assert!((1700.0..3500.0).contains(&made), "{kind} over {over}: {made}");
+            counts.insert(made.to_bits());
+            let longer = run(&source.clone().set(format!("traffic.event.kind.{kind}.on=4.5 s")), 1, 0);
+            let longer = longer["traffic.event.packets_made"].value.unwrap();
+            assert!(longer > 1.3 * made, "{kind} over {over}: {longer} after {made}");
+        }
+        assert_eq!(counts.len(), 1, "{kind}: the transport changes no packet");
+    }
+}
+
+#[test]
+fn kinds_of_traffic_and_their_options_are_checked() {
+    for (kind, set, message) in [
+        ("cbr", "traffic.event.kind=on-of", "did you mean `on-off`"),
+        ("cbr", "traffic.event.kind.on-off.on=2 s", "it is `cbr` now"),
+        ("on-off", "traffic.event.kind.on-off.on=2", "unit"),
+        ("on-off", "traffic.event.kind.on-off.of=2 s", "unknown key `of`"),
+        ("on-off", "traffic.event.kind.on-off.on=1 us", "`on`: expected at least a thousandth"),
+        ("on-off", "traffic.event.kind.on-off.shape=1.5", "unknown key `shape`"),
+        ("pareto-on-off", "traffic.event.kind.pareto-on-off.shape=1", "`shape`: expected more than 1"),
+        ("pareto-on-off", "traffic.event.kind.pareto-on-off.shape=nan", "`shape`: expected more than 1"),
+    ] {
+        let source = paper().set(format!("traffic.event.kind={kind}")).set(set);
+        let error = source.scenario().unwrap_err().to_string();
+        assert!(error.contains(message), "{set}: {error}");
+    }
+    let word = paper().set("traffic.event.kind=pareto-on-off").scenario().unwrap();
+    let again = Source::new("again.toml", word.to_toml()).scenario().unwrap();
+    assert_eq!(again.traffic, word.traffic, "what was understood can be read again");
+}

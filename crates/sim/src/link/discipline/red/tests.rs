@@ -1,0 +1,118 @@
+use anabranch_core::segment::Ecn;
+
+use super::super::tests::{micros, packets};
+use super::*;
+
+/// 8 Mbit/s: 1000 octets take 1 ms.
+const RATE: u64 = 8_000_000;
+
+fn red(config: RedConfig) -> Red {
+    Red::new(config, QueueLimit::Packets(1000), RATE, Stream::new(1, 0, "test", "red"))
+}
+
+/// Packets that come to a queue of a length that stays, one behind another: which are dropped.
+fn dropped(red: &mut Red, length: usize, n: usize, ecn: Ecn) -> (Vec<usize>, u64) {
+    let mut verdicts = Verdicts::default();
+    let all = packets(length + n, ecn);
+    for packet in &all[..length] {
+        red.fifo.push(micros(0), *packet, &mut verdicts);
+    }
+    red.idle_from = None;
+    let mut which = Vec::new();
+    for (i, packet) in all[length..].iter().enumerate() {
+        let before = verdicts.dropped.len();
+        red.enqueue(micros(i as u64), *packet, Flow::default(), &mut verdicts);
+        match verdicts.dropped.len() > before {
+            true => which.push(i),
+            false => drop(red.dequeue(micros(i as u64), &mut verdicts)),
+        }
+    }
+    (which, verdicts.marked)
+}
+
+/// The mean of n packets that find the length L is L (1 - (1 - w)^n), and goes down by (1 - w) for each packet that could have left.
+#[test]
+fn the_mean_is_that_of_the_closed_form() {
+    let mut red = red(RedConfig { weight: Probability(0.01), ..RedConfig::default() });
+    let (which, _) = dropped(&mut red, 4, 150, Ecn::NotEct);
+    assert!(which.is_empty(), "up to `min` none is dropped");
+    let expected = 4.0 * (1.0 - 0.99_f64.powi(150));
+    assert!((red.mean - expected).abs() < 1e-9, "{} instead of {expected}", red.mean);
+    let mut verdicts = Verdicts::default();
+    while red.dequeue(micros(1000), &mut verdicts).is_some() {}
+    // The last one is sent until 2 ms; then there is time for 40 packets of 500 octets.
+    red.average(micros(22_000));
+    let expected = expected * 0.99_f64.powi(40) * 0.99;
+    assert!((red.mean - expected).abs() < 1e-9, "{} instead of {expected}", red.mean);
+}
+
+/// Between two drops are 1 to 1/p packets, all equally likely (section 7 of the paper, method 2).
+#[test]
+fn drops_are_spread_evenly() {
+    for (length, share) in [(7, 0.02), (10, 0.05), (20, 0.1 + 0.9 / 3.0)] {
+        let weight = Probability(0.999_999_999);
+        let (which, _) = dropped(
+            &mut red(RedConfig { weight, ..RedConfig::default() }),
+            length,
+            (3000.0 / share) as usize,
+            Ecn::NotEct,
+        );
+        let gaps: Vec<usize> = which.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        let most = (1.0_f64 / share).ceil() as usize;
+        assert!(gaps.iter().all(|gap| (1..=most).contains(gap)), "{length}: more than {most}");
+        let mean = gaps.iter().sum::<usize>() as f64 / gaps.len() as f64;
+        // Each number of packets has the probability `share`, and the last one what is left.
+        let expected: f64 = (0..most).map(|passed| 1.0 - passed as f64 * share).sum();
+        assert!((mean / expected - 1.0).abs() < 0.03, "{length}: {mean} instead of {expected}");
+    }
+}
+
+#[test]
+fn what_can_be_marked_is_marked_until_the_queue_is_far_too_long() {
+    let weight = Probability(0.999_999_999);
+    for (gentle, length, forced) in
+        [(true, 14, false), (true, 29, false), (true, 31, true), (false, 14, false), (false, 16, true)]
+    {
+        let config = RedConfig { weight, gentle, ..RedConfig::default() };
+        let (which, marked) = dropped(&mut red(config), length, 500, Ecn::Ect0);
+        assert_eq!(
+            (which.len(), marked == 0),
+            if forced { (500, true) } else { (0, false) },
+            "{gentle} {length}"
+        );
+        let (which, marked) = dropped(&mut red(config), length, 500, Ecn::NotEct);
+        assert!(!which.is_empty() && marked == 0, "{gentle} {length}");
+    }
+}
+
+#[test]
+fn thresholds_in_octets_count_octets_and_drop_by_length() {
+    let octets = |n| QueueSize(QueueLimit::Bytes(n));
+    let weight = Probability(0.999_999_999);
+    let config = RedConfig {
+        min: octets(5000),
+        max: octets(15_000),
+        weight,
+        mean_packet: Size(1000),
+        ..RedConfig::default()
+    };
+    let few =
+        dropped(&mut red(RedConfig { mean_packet: Size(2000), ..config }), 10, 10_000, Ecn::NotEct).0.len();
+    let many = dropped(&mut red(config), 10, 10_000, Ecn::NotEct).0.len();
+    let ratio = many as f64 / few as f64;
+    // 2p/(1+p) of p = 5 % and of 2.5 %.
+    assert!((ratio / (0.1 / 1.05 / (0.05 / 1.025)) - 1.0).abs() < 0.1, "{ratio}");
+}
+
+#[test]
+fn a_packet_that_could_go_at_once_is_dropped_too_while_the_mean_is_high() {
+    let config = RedConfig { weight: Probability(0.01), ..RedConfig::default() };
+    let mut red = red(config);
+    red.mean = 40.0;
+    red.idle_from = Some(micros(0));
+    let mut verdicts = Verdicts::default();
+    assert!(!red.pass(micros(0), &mut packets(1, Ecn::NotEct)[0], Flow::default(), &mut verdicts));
+    assert_eq!(verdicts.dropped.len(), 1);
+    // A second later the mean has gone down.
+    assert!(red.pass(micros(1_000_000), &mut packets(1, Ecn::NotEct)[0], Flow::default(), &mut verdicts));
+}
