@@ -10,6 +10,7 @@ use anabranch_deploy::error::Error;
 use anabranch_deploy::files::Whole;
 use anabranch_sim::capture::Capture;
 use anabranch_sim::events::{EventLog, Run};
+use anabranch_sim::series::Series;
 use anabranch_sim::sim::{Pause, Simulation};
 use anabranch_sim::trace::TextTrace;
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -49,6 +50,27 @@ pub(crate) fn finish_capture(sim: &mut Simulation, path: &Path) -> Result<(), Er
 pub(crate) fn finish_trace(sim: &mut Simulation, path: &Path) -> Result<(), Error> {
     let trace = sim.take_observer::<TextTrace<Out>>().expect("it was attached before");
     keep(trace.finish().map_err(|error| unfinished(path, &error))?, path)
+}
+
+/// The files of time series: connections, and queues.
+pub(crate) const SERIES: [&str; 2] = ["connections.csv", "queues.csv"];
+
+/// Begins the time series of a run, in a folder that is made if it is not there.
+pub(crate) fn create_series(folder: &Path) -> Result<[Out; 2], Error> {
+    std::fs::create_dir_all(folder)
+        .map_err(|error| Error::input(format!("cannot write {}: {error}", folder.display())))?;
+    let [connections, queues] = SERIES.map(|name| create(&folder.join(name)));
+    Ok([connections?, queues?])
+}
+
+/// Ends the time series of a run that is over.
+pub(crate) fn finish_series(sim: &mut Simulation, folder: &Path) -> Result<(), Error> {
+    let end = sim.now();
+    let series = sim.take_observer::<Series<Out>>().expect("it was attached before");
+    let (connections, queues) = series.finish(end).map_err(|error| unfinished(folder, &error))?;
+    let [first, second] = SERIES.map(|name| folder.join(name));
+    keep(connections, &first)?;
+    keep(queues, &second)
 }
 
 /// Ends the log of a run that is over.

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use anabranch_core::time::Duration;
 use anabranch_deploy::error::Error;
 use anabranch_deploy::files::check_apart;
 use anabranch_deploy::output::{self, figure};
@@ -11,9 +12,11 @@ use anabranch_sim::capture::Capture;
 use anabranch_sim::scenario::ending::{Ending, NodeDrops};
 use anabranch_sim::scenario::identity::{BUILD, Files, VERSION};
 use anabranch_sim::scenario::record::Metrics;
+use anabranch_sim::scenario::units::Span;
 use anabranch_sim::scenario::{
     ContentSpec, Plan, Planned, Point, Policies, Scenario, ScenarioError, Source, TransferSpec, Undrawable,
 };
+use anabranch_sim::series::Series;
 use anabranch_sim::sim::Simulation;
 use anabranch_sim::trace::TextTrace;
 use anabranch_stats::{MetricRecord, Summary};
@@ -21,7 +24,7 @@ use bytes::Bytes;
 use rayon::prelude::*;
 use serde_json::{Value, json};
 
-use crate::events;
+use crate::events::{self, SERIES};
 
 /// The JSON Schema of scenario files. It is generated (`cargo xtask gen`), since what makes it takes longer to build than to
 /// keep.
@@ -54,6 +57,12 @@ pub struct Arguments {
     /// Writes an event log to this file, which `anabranch view` replays; for one run of one point
     #[arg(long, value_name = "PATH")]
     events: Option<PathBuf>,
+    /// Writes time series of connections and queues as CSV into this folder, made if it is not there; for one run of one point
+    #[arg(long, value_name = "DIR")]
+    series: Option<PathBuf>,
+    /// Rows of the time series at most once in this time, rather than at each change
+    #[arg(long, value_name = "DURATION", requires = "series", value_parser = Span::positive)]
+    series_every: Option<Duration>,
     /// Prints the JSON Schema of scenario files
     #[arg(long, exclusive = true)]
     schema: bool,
@@ -66,10 +75,16 @@ pub(crate) fn main(arguments: &Arguments, policies: &Policies) -> Result<(), Err
     let Some(path) = &arguments.scenario else { return Ok(()) };
     let points = read(path, &arguments.set, policies)?;
     refuse_outside(path, &points)?;
-    let outputs =
-        [("--trace", &arguments.trace), ("--pcap", &arguments.pcap), ("--events", &arguments.events)];
+    let [connections, queues] = SERIES.map(|name| arguments.series.as_ref().map(|folder| folder.join(name)));
+    let outputs = [
+        ("--trace", &arguments.trace),
+        ("--pcap", &arguments.pcap),
+        ("--events", &arguments.events),
+        ("--series", &connections),
+        ("--series", &queues),
+    ];
     refuse_overwriting(path, &points, &outputs)?;
-    if arguments.trace.is_some() || arguments.pcap.is_some() || arguments.events.is_some() {
+    if outputs.iter().any(|(_, path)| path.is_some()) {
         return watched(arguments, &points);
     }
     let mut verdict = Verdict::default();
@@ -306,14 +321,16 @@ fn content(path: &Path, name: &str) -> PathBuf {
 fn watched(arguments: &Arguments, points: &[PointWithFiles]) -> Result<(), Error> {
     let ([(point, files)], 1) = (points, arguments.runs) else {
         let (points, runs) = (points.len(), arguments.runs);
-        let message =
-            format!("--trace, --pcap and --events are for one run, not {points} points with {runs} runs");
+        let message = format!(
+            "--trace, --pcap, --events and --series are for one run, not {points} points with {runs} runs"
+        );
         return Err(Error::input(message).with_hint("leave --runs out, and set the sweep's axes with --set"));
     };
     // All files are open before the run begins: it may be a long one.
     let create = |path: &Option<PathBuf>| path.as_deref().map(events::create).transpose();
     let (trace, pcap, log) =
         (create(&arguments.trace)?, create(&arguments.pcap)?, create(&arguments.events)?);
+    let series = arguments.series.as_deref().map(events::create_series).transpose()?;
     let patience = events::Patience::new()?;
 
     let seed = arguments.seed.unwrap_or(point.scenario.seed);
@@ -328,6 +345,10 @@ fn watched(arguments: &Arguments, points: &[PointWithFiles]) -> Result<(), Error
     if let Some(log) = log {
         events::attach(&mut sim, log, point.scenario.log_head(seed, 0));
     }
+    if let Some([connections, queues]) = series {
+        let every = arguments.series_every.unwrap_or(Duration::ZERO);
+        sim.observe(Series::new(connections, queues, every));
+    }
     patience.run(&mut sim, point.scenario.stop)?;
     if let Some(path) = &arguments.events {
         events::finish(&mut sim, path)?;
@@ -337,6 +358,9 @@ fn watched(arguments: &Arguments, points: &[PointWithFiles]) -> Result<(), Error
     }
     if let Some(path) = &arguments.pcap {
         events::finish_capture(&mut sim, path)?;
+    }
+    if let Some(folder) = &arguments.series {
+        events::finish_series(&mut sim, folder)?;
     }
     let runs = [point.scenario.metrics(&planned, &sim)];
     report(arguments, point, files, seed, &runs)?;

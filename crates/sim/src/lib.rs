@@ -47,6 +47,7 @@ pub mod radio;
 pub mod random;
 pub mod routing;
 pub mod scenario;
+pub mod series;
 pub mod sim;
 pub mod stream;
 pub mod trace;

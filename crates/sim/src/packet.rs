@@ -357,6 +357,13 @@ pub struct PacketHandle {
     pub(crate) lost: bool,
 }
 
+impl PacketHandle {
+    /// Both are of the same packet, whatever has been done to it since.
+    pub(crate) fn is_of(&self, other: Self) -> bool {
+        self.slot == other.slot
+    }
+}
+
 /// All packets under way.
 #[derive(Debug, Default)]
 pub struct PacketSlab {

@@ -14,6 +14,11 @@ use crate::world::World;
 
 /// What a probe measures.
 pub trait Measure: Send {
+    /// The run is about to begin, which may be long before the window does.
+    fn prepare(&mut self, world: &mut World) {
+        let _ = world;
+    }
+
     /// The window begins. What wants to see packets may add an observer to the network.
     fn begin(&mut self, now: Instant, world: &mut World);
 
@@ -102,6 +107,11 @@ impl Probe {
     /// A probe whose window is yet to begin.
     pub fn new(name: impl Into<String>, window: Window, measure: Box<dyn Measure>) -> Self {
         Self { name: name.into(), window, stage: Stage::Before, measure }
+    }
+
+    /// The run is about to begin.
+    pub(crate) fn prepare(&mut self, world: &mut World) {
+        self.measure.prepare(world);
     }
 
     /// When the window begins, or ends, next; `None` if no moment is known.

@@ -276,7 +276,8 @@ impl Builder {
     /// Computes the routes: the run can begin.
     pub fn build(mut self) -> Simulation {
         self.world.network.start();
-        let Self { world, apps, faults, probes, .. } = self;
+        let Self { mut world, apps, faults, mut probes, .. } = self;
+        probes.iter_mut().for_each(|probe| probe.prepare(&mut world));
         let next_look = next_look(&probes);
         Simulation { world, apps, faults, probes, next_look }
     }

@@ -1,5 +1,7 @@
 //! Watching a run: the [`Observer`] hook, which packet captures implement, and [`TextTrace`].
 
+pub(crate) mod line;
+
 use std::any::Any;
 use std::fmt;
 use std::io;

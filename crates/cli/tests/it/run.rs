@@ -111,6 +111,33 @@ fn the_same_seed_is_the_same_trace_and_capture() {
 }
 
 #[test]
+fn time_series_are_two_tables_in_a_folder() {
+    let (folder, path) = scenario(NETWORK);
+    let written = |name: &str, more: &[&str]| {
+        let into = folder.path().join(name).join("deeper");
+        anabranch(&[&[text(&path), "--series", text(&into)], more].concat()).assert().success();
+        let read = |name: &str| std::fs::read_to_string(into.join(name)).expect("a table");
+        [read("connections.csv"), read("queues.csv")]
+    };
+    let [connections, queues] = written("all", &[]);
+    assert!(connections.starts_with("time_s,node,port,peer,peer_port,subflow,cwnd_bytes,ssthresh_bytes,"));
+    assert!(queues.starts_with("time_s,link,packets,bytes,dropped\n"));
+    assert!(connections.lines().count() > 20 && queues.lines().count() > 5, "{connections}{queues}");
+    assert_eq!([&connections, &queues], written("again", &[]).each_ref(), "two runs of one seed differ");
+    let [few, _] = written("few", &["--series-every", "1 s"]);
+    assert!((2..connections.lines().count()).contains(&few.lines().count()), "{few}");
+    for (more, expected) in [
+        (vec!["--series", "x", "--runs", "2"], "for one run"),
+        (vec!["--series-every", "1 s"], "--series"),
+        (vec!["--series", "x", "--series-every", "0 s"], "--series-every"),
+        (vec!["--series", text(&path)], "cannot write"),
+    ] {
+        let error = refused(&[&[text(&path)], &more[..]].concat());
+        assert!(error.contains(expected), "{more:?}: {error}");
+    }
+}
+
+#[test]
 fn a_person_gets_a_table() {
     let (_folder, path) = scenario(NETWORK);
     let assert = anabranch(&[text(&path), "--runs", "3"]).assert().success();

@@ -36,7 +36,7 @@ pub enum Spacing {
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct OnOff {
-    /// Mean time that the source is on; it is on at its start.
+    /// Mean time that the source is on. It starts as if it had run for ever, on with the probability of its share of the time.
     pub on: Span,
     /// Mean time that it is off.
     pub off: Span,
@@ -54,7 +54,7 @@ impl Default for OnOff {
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct ParetoOnOff {
-    /// Mean time that the source is on; it is on at its start.
+    /// Mean time that the source is on. It starts as if it had run for ever, on with the probability of its share of the time.
     pub on: Span,
     /// Mean time that it is off.
     pub off: Span,
@@ -93,22 +93,22 @@ impl Spacing {
 
     /// What is wrong with the options, for sources that make packets in such an interval: the key, the reason, and what to do.
     pub(crate) fn check(self, interval: Duration) -> Result<(), [&'static str; 3]> {
-        let Some((on, _, shape)) = self.periods() else { return Ok(()) };
-        if on.as_nanos().saturating_mul(1000) < interval.as_nanos() {
+        let Some((on, off, shape)) = self.periods() else { return Ok(()) };
+        if shape.is_some_and(|shape| !(1.01..=100.0).contains(&shape)) {
+            return Err(["shape", "expected 1.01 to 100: there is no mean up to 1", "1.5 is usual"]);
+        }
+        let shortest = shape.map_or(1.0, |shape| (shape - 1.0) / shape);
+        if on.as_secs_f64() * shortest * 1000.0 < interval.as_secs_f64() {
             return Err([
                 "on",
-                "expected at least a thousandth of the time between two packets",
+                "expected at least a thousandth of the time between two packets, also of the shortest",
                 "times on are usually long enough for several packets",
             ]);
         }
-        match shape {
-            Some(shape) if !(shape > 1.0 && shape <= 100.0) => Err([
-                "shape",
-                "expected more than 1, since there is no mean otherwise, and at most 100",
-                "1.5 is usual",
-            ]),
-            Some(_) | None => Ok(()),
+        if off.as_secs_f64() > LONGEST {
+            return Err(["off", "expected no more than a century", "let it have a `stop`"]);
         }
+        Ok(())
     }
 }
 
@@ -120,8 +120,7 @@ pub(crate) fn exponential(mean: Duration, random: &mut Stream) -> Duration {
 /// A time of a Pareto distribution with this mean and this shape.
 fn pareto(mean: Duration, shape: f64, random: &mut Stream) -> Duration {
     let shortest = mean.as_secs_f64() * (shape - 1.0) / shape;
-    // A century is more than any run, and what is longer has no number.
-    Duration::from_secs_f64((shortest * exp(random.exponential() / shape)).min(3e9))
+    Duration::from_secs_f64((shortest * exp(random.exponential() / shape)).min(LONGEST))
 }
 
 /// When a source makes its packets.
@@ -152,8 +151,16 @@ impl Pace {
 
     /// When a source that starts now makes its first packet; `None` if that is too late for any.
     pub(super) fn start(&mut self, ctx: &Ctx<'_>) -> Option<Instant> {
-        (self.random, self.on_until) = (Some(ctx.stream(&self.purpose)), None);
-        self.until.is_none_or(|until| ctx.now() <= until).then_some(ctx.now())
+        let random = self.random.insert(ctx.stream(&self.purpose));
+        let (first, on_until) = match self.spacing.periods() {
+            None => (ctx.now(), None),
+            Some(periods) => {
+                let (first, until) = in_equilibrium(ctx.now(), periods, random);
+                (first, Some(until))
+            }
+        };
+        self.on_until = on_until;
+        self.until.is_none_or(|until| first <= until).then_some(first)
     }
 
     /// When the next packet is made after one at `at`, the one after `made` packets; `None` after the last, and before the
@@ -170,6 +177,40 @@ impl Pace {
     }
 }
 
+/// A time on or off.
+fn period(mean: Duration, shape: Option<f64>, random: &mut Stream) -> Duration {
+    match shape {
+        None => exponential(mean, random),
+        Some(shape) => pareto(mean, shape, random),
+    }
+}
+
+/// When a source that has run for ever is first on from `at` on, and until when it is then. What is left of a time that has begun before is
+/// exponential again, or of Pareto's a uniform share of one that is drawn by its length: of Pareto's distribution with a shape less by one.
+fn in_equilibrium(
+    at: Instant,
+    (on, off, shape): (Duration, Duration, Option<f64>),
+    random: &mut Stream,
+) -> (Instant, Instant) {
+    let is_on = random.bernoulli(on.as_secs_f64() / (on.as_secs_f64() + off.as_secs_f64()));
+    let mean = if is_on { on } else { off };
+    let left = match shape {
+        None => exponential(mean, random),
+        Some(shape) => {
+            let shortest = mean.as_secs_f64() * (shape - 1.0) / shape;
+            let whole = shortest * exp(random.exponential() / (shape - 1.0));
+            Duration::from_secs_f64((random.uniform() * whole).min(LONGEST))
+        }
+    };
+    match is_on {
+        true => (at, at + left),
+        false => (at + left, at + left + period(on, shape, random)),
+    }
+}
+
+/// A century in seconds: more than any run, and what is longer has no number.
+const LONGEST: f64 = 3e9;
+
 /// When a source that is off at times has been on for another interval after `at`, when it was on.
 fn in_bursts(
     at: Instant,
@@ -178,19 +219,13 @@ fn in_bursts(
     on_until: &mut Option<Instant>,
     random: &mut Stream,
 ) -> Instant {
-    let mut period = |mean| match shape {
-        None => exponential(mean, random),
-        Some(shape) => pareto(mean, shape, random),
-    };
     let (mut at, mut left) = (at, interval);
-    let mut until = match *on_until {
-        Some(until) => until,
-        None => at + period(on),
-    };
-    while until.saturating_since(at) < left {
+    let mut until = on_until.unwrap_or(at);
+    // What is beyond all time ends, too.
+    while until.saturating_since(at) < left && at < Instant::FAR_FUTURE {
         left = left - until.saturating_since(at);
-        at = until + period(off);
-        until = at + period(on);
+        at = until + period(off, shape, random);
+        until = at + period(on, shape, random);
     }
     *on_until = Some(until);
     at + left
@@ -232,7 +267,11 @@ mod tests {
         let mut pace = Pace::new(Duration::from_millis(10), spacing, u32::MAX);
         pace.random = Some(Stream::new(seed, 0, "test", "bursts"));
         pace.until = Some(Instant::ZERO + Duration::from_secs(seconds));
-        let mut made = vec![Instant::ZERO];
+        let periods = spacing.periods().expect("it is off at times");
+        let (first, until) =
+            in_equilibrium(Instant::ZERO, periods, pace.random.as_mut().expect("it is there"));
+        pace.on_until = Some(until);
+        let mut made = vec![first];
         while let Some(next) = pace.next(made[made.len() - 1], made.len()) {
             made.push(next);
         }
@@ -299,11 +338,8 @@ mod tests {
             let spacing = Spacing::ParetoOnOff(ParetoOnOff { on, off, shape });
             let mut counts = vec![0.0; 40_000];
             for source in 0..100 {
-                // Not from its start on, at which all are on.
-                for at in bursts(spacing, 4200, source) {
-                    if let Some(count) =
-                        counts.get_mut(((at - 200.0) * 10.0).max(0.0) as usize).filter(|_| at >= 200.0)
-                    {
+                for at in bursts(spacing, 4000, source) {
+                    if let Some(count) = counts.get_mut((at * 10.0) as usize) {
                         *count += 1.0;
                     }
                 }
@@ -324,6 +360,39 @@ mod tests {
             let hurst = 1.0 + slope / 2.0;
             let expected = (3.0 - shape) / 2.0;
             assert!((hurst - expected).abs() < 0.1, "{shape}: {hurst} instead of {expected}");
+        }
+    }
+
+    /// As many sources are on at the start as ever after.
+    #[test]
+    fn sources_start_in_equilibrium() {
+        let OnOff { on, off } = on_off(1000, 3000);
+        for spacing in
+            [Spacing::OnOff(OnOff { on, off }), Spacing::ParetoOnOff(ParetoOnOff { on, off, shape: 1.8 })]
+        {
+            // A quarter of 100 packets a second of 4000 sources in each half of a second.
+            let mut counts = [0.0; 6];
+            for source in 0..4000 {
+                for at in bursts(spacing, 3, source) {
+                    if let Some(count) = counts.get_mut((at * 2.0) as usize) {
+                        *count += 1.0 / (4000.0 * 50.0 * 0.25);
+                    }
+                }
+            }
+            assert!(counts.iter().all(|count| (0.94..1.06).contains(count)), "{spacing:?}: {counts:?}");
+        }
+    }
+
+    #[test]
+    fn a_source_that_is_off_for_longer_than_all_time_makes_no_packet() {
+        let ages = Span(Duration::from_secs(3_000_000_000));
+        let spacing = Spacing::OnOff(OnOff { on: Span(Duration::from_millis(1)), off: ages });
+        for seed in 0..100 {
+            let mut pace = Pace::new(Duration::from_secs(1), spacing, u32::MAX);
+            pace.random = Some(Stream::new(seed, 0, "test", "ages"));
+            pace.until = Some(Instant::ZERO + Duration::from_secs(50));
+            pace.on_until = Some(Instant::ZERO);
+            assert_eq!(pace.next(Instant::ZERO, 1), None);
         }
     }
 }

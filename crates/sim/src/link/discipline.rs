@@ -64,24 +64,22 @@ impl DisciplineConfig {
                 Some(Box::new(FqCodel::new(config, link.queue, link.mtu, perturbation)))
             }
             Self::Pie(config) => Some(Box::new(Pie::new(config, link.queue, stream("early drops")))),
-            Self::Red(config) => {
-                Some(Box::new(Red::new(config, link.queue, link.rate, stream("early drops"))))
-            }
+            Self::Red(config) => Some(Box::new(Red::new(config, link, stream("early drops")))),
         }
     }
 
-    /// What is wrong with the options.
+    /// What is wrong with the options, for a queue of a link that holds so much.
     ///
     /// # Errors
     ///
     /// A value out of its range: the key, the reason, and what to do.
-    pub fn check(&self) -> Result<(), [&'static str; 3]> {
+    pub fn check(&self, queue: QueueLimit) -> Result<(), [&'static str; 3]> {
         match self {
             Self::DropTail => Ok(()),
             Self::Codel(config) => config.check(),
             Self::FqCodel(config) => config.check(),
             Self::Pie(config) => config.check(),
-            Self::Red(config) => config.check(),
+            Self::Red(config) => config.check(queue),
         }
     }
 }
@@ -155,14 +153,18 @@ impl Fifo {
         Self { limit, waiting: VecDeque::new(), octets: 0 }
     }
 
+    /// There is room for a packet.
+    pub fn has_room(&self, packet: &PacketHandle) -> bool {
+        !self.limit.is_exceeded(self.waiting.len() + 1, self.octets + u64::from(packet.wire_len))
+    }
+
     /// Takes a packet, or refuses it if there is no room.
     pub fn push(&mut self, now: Instant, packet: PacketHandle, verdicts: &mut Verdicts) {
-        let len = u64::from(packet.wire_len);
-        if self.limit.is_exceeded(self.waiting.len() + 1, self.octets + len) {
+        if !self.has_room(&packet) {
             verdicts.refuse(packet);
             return;
         }
-        self.octets += len;
+        self.octets += u64::from(packet.wire_len);
         self.waiting.push_back((packet, now));
     }
 

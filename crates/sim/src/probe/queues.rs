@@ -1,17 +1,16 @@
 //! How long packets wait for the transmitters of cables.
 //!
-//! A packet counts if it was given to the link in the window and the transmitter began with it in the window. What the queue's
-//! discipline drops, and what waits at the end, does not.
+//! A packet's wait counts if the transmitter began with it in the window. The mean number of those that wait is over time: what a
+//! queue's discipline drops, and what still waits at the end, has its part in it.
 
-use std::collections::BTreeMap;
-
-use anabranch_core::time::Instant;
+use anabranch_core::time::{Duration, Instant};
 
 use super::{Figure, Measure, Series};
-use crate::link::LinkDrop;
+use crate::link::Link;
 use crate::math::quantile;
 use crate::network::ObserverId;
 use crate::packet::{LinkId, NodeId, Packet};
+use crate::trace::line::{Line, Waiting};
 use crate::trace::{Observer, Point};
 use crate::world::World;
 
@@ -21,52 +20,57 @@ pub struct Queues {
     from: Vec<NodeId>,
     /// Where the cables end; `None` is anywhere.
     to: Option<Vec<NodeId>>,
-    begun: Instant,
     clock: Option<ObserverId>,
 }
 
 impl Queues {
     /// Of the cables that begin and end at these nodes.
     pub fn between(from: Vec<NodeId>, to: Option<Vec<NodeId>>) -> Self {
-        Self { from, to, begun: Instant::ZERO, clock: None }
+        Self { from, to, clock: None }
     }
 
-    fn waits(&self, world: &World) -> Vec<(Instant, f64)> {
-        let clock = self.clock.and_then(|id| world.network.observer::<Clock>(id));
-        let waits = clock.map(|clock| clock.waits.iter());
-        // Links tell of a packet when it arrives, not when it begins.
-        let mut waits: Vec<(Instant, f64)> = waits.into_iter().flatten().copied().collect();
-        waits.sort_by_key(|(start, _)| *start);
-        waits
+    fn clock<'w>(&self, world: &'w World) -> Option<&'w Clock> {
+        world.network.observer(self.clock?)
+    }
+
+    fn clock_mut<'w>(&self, world: &'w mut World) -> Option<&'w mut Clock> {
+        world.network.observer_mut(self.clock?)
     }
 }
 
 impl Measure for Queues {
-    fn begin(&mut self, now: Instant, world: &mut World) {
-        self.begun = now;
-        let counts = |link: &crate::link::Link| {
+    fn prepare(&mut self, world: &mut World) {
+        let counts = |link: &Link| {
             let ends_there = self.to.as_ref().is_none_or(|to| to.contains(&link.to()));
             !link.is_wireless() && self.from.contains(&link.from()) && ends_there
         };
         let network = &mut world.network;
-        let counts = network.links().iter().map(counts).collect();
-        let clock = Clock { counts, until: None, waiting: BTreeMap::new(), waits: Vec::new() };
+        let counts: Vec<bool> = network.links().iter().map(counts).collect();
+        let lines = counts.iter().map(|_| Line::default()).collect();
+        let clock =
+            Clock { counts, from: None, until: None, lines, waits: Vec::new(), waited: Duration::ZERO };
         self.clock = Some(network.observe(Box::new(clock)));
     }
 
+    fn begin(&mut self, now: Instant, world: &mut World) {
+        if let Some(clock) = self.clock_mut(world) {
+            clock.from = Some(now);
+        }
+    }
+
     fn end(&mut self, now: Instant, world: &mut World) {
-        let clock = self.clock.and_then(|id| world.network.observer_mut::<Clock>(id));
-        if let Some(clock) = clock {
+        if let Some(clock) = self.clock_mut(world) {
             clock.until = Some(now);
         }
     }
 
     fn figures(&self, now: Instant, world: &World) -> Vec<Figure> {
-        let mut waits: Vec<f64> = self.waits(world).into_iter().map(|(_, wait)| wait).collect();
+        let clock = self.clock(world);
+        let waits = clock.into_iter().flat_map(|clock| clock.waits(now));
+        let mut waits: Vec<f64> = waits.map(|(_, wait)| wait).collect();
         waits.sort_by(f64::total_cmp);
         let count = waits.len();
         let sum: f64 = waits.iter().sum();
-        let window = now.saturating_since(self.begun).as_secs_f64();
         [
             ("packets", Some(count as f64), "1"),
             ("wait_mean_s", (count > 0).then(|| sum / count as f64), "s"),
@@ -74,8 +78,7 @@ impl Measure for Queues {
             ("wait_p95_s", quantile(&waits, 0.95), "s"),
             ("wait_p99_s", quantile(&waits, 0.99), "s"),
             ("wait_max_s", waits.last().copied(), "s"),
-            // Little: the mean number of those that wait is their rate times their wait.
-            ("queue_mean_packets", (window > 0.0).then(|| sum / window), "1"),
+            ("queue_mean_packets", clock.and_then(|clock| clock.mean(now)), "1"),
         ]
         .into_iter()
         .map(|(name, value, unit)| Figure { name: name.to_owned(), value, unit })
@@ -84,28 +87,59 @@ impl Measure for Queues {
 
     /// Of each packet, when the transmitter began with it, and how long it had waited.
     fn series(&self, world: &World) -> Vec<Series> {
-        vec![Series { name: "wait", unit: "s", points: self.waits(world) }]
+        let clock = self.clock(world);
+        let mut points: Vec<_> = clock.into_iter().flat_map(|clock| clock.waits(world.now())).collect();
+        // Links tell of a packet when it arrives, not when it begins.
+        points.sort_by_key(|(start, _)| *start);
+        vec![Series { name: "wait", unit: "s", points }]
     }
 }
 
-/// A packet that a link has accepted.
-#[derive(Debug)]
-struct Waiting {
-    since: Instant,
-    /// When the transmitter begins with it, as things stand.
-    start: Instant,
-}
-
-/// Watches from the beginning of the window until the end of the run.
+/// Watches all of the run: what waits when the window begins has come before.
 #[derive(Debug)]
 struct Clock {
     /// By link.
     counts: Vec<bool>,
-    /// The end of the window, once it is over.
+    /// The window, as far as it is known.
+    from: Option<Instant>,
     until: Option<Instant>,
-    waiting: BTreeMap<(u32, u64), Waiting>,
-    /// When the transmitter began with each packet, and how long it had waited, in seconds.
+    /// By link.
+    lines: Vec<Line>,
+    /// Those of packets that have left the link.
     waits: Vec<(Instant, f64)>,
+    /// Time that packets have waited in the window, together.
+    waited: Duration,
+}
+
+impl Clock {
+    /// When the transmitter began with each packet in a window that has lasted until `now`, and how long it had waited, in seconds.
+    fn waits(&self, now: Instant) -> impl Iterator<Item = (Instant, f64)> {
+        let on_their_way = self.lines.iter().flat_map(Line::packets);
+        let on_their_way =
+            on_their_way.filter(move |waiting| waiting.start < now && self.counts_at(waiting.start));
+        self.waits.iter().copied().chain(on_their_way.map(|waiting| wait(waiting.since, waiting.start)))
+    }
+
+    /// That moment is in the window.
+    fn counts_at(&self, moment: Instant) -> bool {
+        self.from.is_some_and(|from| from <= moment) && self.until.is_none_or(|until| moment < until)
+    }
+
+    /// How much of a wait that ends at `end` is in the window.
+    fn within(&self, since: Instant, end: Instant) -> Duration {
+        let Some(from) = self.from else { return Duration::ZERO };
+        let until = self.until.unwrap_or(Instant::FAR_FUTURE);
+        end.min(until).saturating_since(since.max(from))
+    }
+
+    /// Mean number of packets that wait in a window that has lasted until `now`.
+    fn mean(&self, now: Instant) -> Option<f64> {
+        let window = now.saturating_since(self.from?).as_secs_f64();
+        let still = self.lines.iter().flat_map(Line::packets);
+        let still = still.map(|Waiting { since, start, .. }| self.within(*since, now.min(*start)));
+        let waited = still.fold(self.waited, |sum, wait| sum + wait).as_secs_f64();
+        (window > 0.0).then(|| waited / window)
+    }
 }
 
 impl Observer for Clock {
@@ -113,27 +147,21 @@ impl Observer for Clock {
         if !self.counts[link.index()] {
             return;
         }
-        let key = (link.0, packet.id);
-        match point {
-            Point::Sent if self.until.is_none() => {
-                self.waiting.insert(key, Waiting { since: now, start: now });
-            }
-            Point::Sent => {}
-            Point::Received | Point::Dropped(LinkDrop::Loss) => {
-                let Some(Waiting { since, start }) = self.waiting.remove(&key) else { return };
-                if self.until.is_none_or(|until| start < until) {
-                    self.waits.push((start, start.saturating_since(since).as_secs_f64()));
-                }
-            }
-            Point::Dropped(_) => {
-                self.waiting.remove(&key);
-            }
+        let Some(Waiting { since, start, .. }) = self.lines[link.index()].watch(now, point, packet) else {
+            return;
+        };
+        self.waited += self.within(since, start.min(now));
+        if start <= now && self.counts_at(start) {
+            self.waits.push(wait(since, start));
         }
     }
 
-    fn on_departure(&mut self, _: Instant, link: LinkId, packet: u64, start: Instant) {
-        if let Some(waiting) = self.waiting.get_mut(&(link.0, packet)) {
-            waiting.start = start;
-        }
+    fn on_departure(&mut self, now: Instant, link: LinkId, packet: u64, start: Instant) {
+        self.lines[link.index()].expect(now, packet, start);
     }
+}
+
+/// When the transmitter begins with a packet, and how long it has waited then, in seconds.
+fn wait(since: Instant, start: Instant) -> (Instant, f64) {
+    (start, start.saturating_since(since).as_secs_f64())
 }

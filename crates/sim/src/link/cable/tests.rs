@@ -293,7 +293,7 @@ impl Driven {
         match deed {
             Deed::Offer(len) => {
                 let handle = of_length(handle, len);
-                match self.link.offer(now, handle, Flow::default) {
+                match self.link.offer(now, handle, || Flow(u64::from(len % 5))) {
                     Offer::DepartFirst => {
                         self.depart(now);
                         return self.act(now, deed, handle);

@@ -48,8 +48,8 @@ impl PieConfig {
         if self.target.0.is_zero() {
             return Err(["target", "packets that must not wait at all need no queue", "15 ms is usual"]);
         }
-        if self.interval.0 < Duration::from_micros(100) {
-            return Err(["interval", "expected at least 100 µs", "15 ms is usual"]);
+        if !(Duration::from_micros(100)..=Duration::from_secs(10)).contains(&self.interval.0) {
+            return Err(["interval", "expected 100 µs to 10 s", "15 ms is usual"]);
         }
         let sound = |gain: f64| (0.0..=1000.0).contains(&gain);
         if !sound(self.alpha) || self.alpha == 0.0 {
@@ -100,21 +100,16 @@ impl Pie {
     /// Makes up for the updates until `now`. Nothing has happened since the last event, so all that they look at is as it was then.
     fn catch_up(&mut self, now: Instant) {
         while self.next_update <= now {
-            if self.is_at_rest() {
-                let interval = self.config.interval.0.as_nanos();
-                let behind = now.saturating_since(self.next_update).as_nanos() / interval + 1;
-                self.next_update += Duration::from_nanos(behind * interval);
-                return;
-            }
+            let before = (self.share, self.last_delay, self.burst);
             self.update();
             self.next_update += self.config.interval.0;
+            if before == (self.share, self.last_delay, self.burst) && self.next_update <= now {
+                // A further update changes nothing.
+                let interval = self.config.interval.0.as_nanos();
+                let behind = now.saturating_since(self.next_update).as_nanos() / interval + 1;
+                self.next_update += Duration::from_nanos(behind.saturating_mul(interval));
+            }
         }
-    }
-
-    /// A further update changes nothing.
-    fn is_at_rest(&self) -> bool {
-        let burst = self.config.burst.0.saturating_sub(self.config.interval.0);
-        self.share == 0.0 && self.delay.is_zero() && self.last_delay.is_zero() && self.burst == burst
     }
 
     /// Sets the share anew (section 4.2), and what is left of a burst (section 4.4).
@@ -125,19 +120,17 @@ impl Pie {
         if self.share >= 0.1 {
             step = step.min(0.02);
         }
-        if delay > 0.25 {
-            step += 0.02;
-        }
         self.share += step;
         if delay == 0.0 && last == 0.0 {
             self.share *= 0.98;
         }
         self.share = self.share.clamp(0.0, 1.0);
         self.last_delay = self.delay;
-        if self.share == 0.0 && delay < target / 2.0 && last < target / 2.0 {
-            self.burst = self.config.burst.0;
-        }
-        self.burst = self.burst.saturating_sub(self.config.interval.0);
+        let is_quiet = self.share == 0.0 && delay < target / 2.0 && last < target / 2.0;
+        self.burst = match is_quiet {
+            true => self.config.burst.0,
+            false => self.burst.saturating_sub(self.config.interval.0),
+        };
     }
 
     /// Whether a packet that has come is told of (section 4.1).
@@ -173,7 +166,8 @@ impl Discipline for Pie {
 
     fn enqueue(&mut self, now: Instant, mut packet: PacketHandle, _: Flow, verdicts: &mut Verdicts) {
         self.catch_up(now);
-        if self.is_told_of() {
+        // What is refused is neither marked nor counted as dropped early.
+        if self.fifo.has_room(&packet) && self.is_told_of() {
             let may_mark = self.share <= self.config.mark_up_to.0;
             if !(may_mark && verdicts.marks(&mut packet)) {
                 verdicts.drop_early(packet);

@@ -2,14 +2,14 @@
 //! part is told of congestion that grows with the mean length of the queue, so that flows slow down before it is full, and not all at
 //! once.
 
-use anabranch_core::time::Instant;
+use anabranch_core::time::{Duration, Instant};
 use anabranch_units::{Probability, QueueSize, Size};
 #[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Discipline, Fifo, Verdicts};
-use crate::link::{QueueLimit, transmission_time};
+use crate::link::{LinkConfig, QueueLimit, transmission_time};
 use crate::math::{exp, ln};
 use crate::packet::{Flow, PacketHandle};
 use crate::random::Stream;
@@ -23,7 +23,7 @@ pub struct RedConfig {
     pub min: QueueSize,
     /// From this mean length on every packet is dropped, max_th.
     pub max: QueueSize,
-    /// The share of packets that is told of just before `max`, max_p.
+    /// The share just before `max`, max_p. Packets told of are spread evenly, which makes 2p/(1+p) of a share p.
     pub probability: Probability,
     /// Weight of the length that each packet finds in the mean, w_q.
     pub weight: Probability,
@@ -49,7 +49,7 @@ impl Default for RedConfig {
 }
 
 impl RedConfig {
-    pub(super) fn check(&self) -> Result<(), [&'static str; 3]> {
+    pub(super) fn check(&self, queue: QueueLimit) -> Result<(), [&'static str; 3]> {
         let [min, max] = match (self.min.0, self.max.0) {
             (QueueLimit::Packets(min), QueueLimit::Packets(max)) => [u64::from(min), u64::from(max)],
             (QueueLimit::Bytes(min), QueueLimit::Bytes(max)) => [min, max],
@@ -59,6 +59,18 @@ impl RedConfig {
         };
         if min >= max {
             return Err(["max", "expected more than `min`", "three times `min` is usual"]);
+        }
+        let is_never = match (self.min.0, queue) {
+            (QueueLimit::Packets(min), QueueLimit::Packets(most)) => min >= most,
+            (QueueLimit::Bytes(min), QueueLimit::Bytes(most)) => min >= most,
+            _ => false,
+        };
+        if is_never {
+            return Err([
+                "min",
+                "expected less than the link's `queue`, which is never longer",
+                "raise `queue`",
+            ]);
         }
         if self.probability.0 == 0.0 {
             return Err([
@@ -86,6 +98,8 @@ pub struct Red {
     fifo: Fifo,
     random: Stream,
     rate: u64,
+    /// The transmitter takes this time for each packet at least.
+    spacing: Duration,
     /// Mean of the lengths that packets have found.
     mean: f64,
     /// Since when the link has had nothing to send, or will have then if nothing comes; `None` while packets wait.
@@ -102,8 +116,8 @@ enum Fate {
 }
 
 impl Red {
-    /// An empty queue with a limit, of a link that sends so many bit/s.
-    pub fn new(config: RedConfig, limit: QueueLimit, rate: u64, random: Stream) -> Self {
+    /// The empty queue of a link.
+    pub fn new(config: RedConfig, link: &LinkConfig, random: Stream) -> Self {
         let threshold = |size: QueueSize| match size.0 {
             QueueLimit::Packets(packets) => f64::from(packets),
             QueueLimit::Bytes(octets) => octets as f64,
@@ -112,9 +126,10 @@ impl Red {
             min: threshold(config.min),
             max: threshold(config.max),
             config,
-            fifo: Fifo::new(limit),
+            fifo: Fifo::new(link.queue),
             random,
-            rate,
+            rate: link.rate,
+            spacing: link.spacing,
             mean: 0.0,
             idle_from: Some(Instant::ZERO),
             passed: 0,
@@ -125,11 +140,16 @@ impl Red {
         matches!(self.config.max.0, QueueLimit::Bytes(_))
     }
 
+    /// How long the transmitter takes for a packet.
+    fn time(&self, octets: u32) -> Duration {
+        transmission_time(octets, self.rate).max(self.spacing)
+    }
+
     /// A packet has come: the new mean (section 4, and section 11 for a queue that was empty).
     fn average(&mut self, now: Instant) {
         let weight = self.config.weight.0;
         if let Some(from) = self.idle_from.take() {
-            let packet = transmission_time(self.config.mean_packet.0 as u32, self.rate).as_secs_f64();
+            let packet = self.time(self.config.mean_packet.0 as u32).as_secs_f64();
             self.mean *= exp(now.saturating_since(from).as_secs_f64() / packet * ln(1.0 - weight));
         }
         let (packets, octets) = self.fifo.queued();
@@ -170,9 +190,8 @@ impl Red {
         if is_due { Fate::IsToldOf } else { Fate::Passes }
     }
 
-    /// Whether a packet that has come stays.
-    fn admits(&mut self, now: Instant, packet: &mut PacketHandle, verdicts: &mut Verdicts) -> bool {
-        self.average(now);
+    /// Whether a packet that has come stays, if there is room for it.
+    fn admits(&mut self, packet: &mut PacketHandle, verdicts: &mut Verdicts) -> bool {
         let stays = match self.decide(packet) {
             Fate::Passes => true,
             Fate::IsToldOf => verdicts.marks(packet),
@@ -187,14 +206,15 @@ impl Red {
     /// A packet goes, and the link has nothing to send after it if nothing waits.
     fn note_departure(&mut self, now: Instant, packet: &PacketHandle) {
         if self.fifo.queued().0 == 0 {
-            self.idle_from = Some(now + transmission_time(packet.wire_len, self.rate));
+            self.idle_from = Some(now + self.time(packet.wire_len));
         }
     }
 }
 
 impl Discipline for Red {
     fn pass(&mut self, now: Instant, packet: &mut PacketHandle, _: Flow, verdicts: &mut Verdicts) -> bool {
-        let passes = self.admits(now, packet, verdicts);
+        self.average(now);
+        let passes = self.admits(packet, verdicts);
         match passes {
             true => self.note_departure(now, packet),
             false => self.idle_from = Some(now),
@@ -204,7 +224,9 @@ impl Discipline for Red {
 
     fn enqueue(&mut self, now: Instant, mut packet: PacketHandle, _: Flow, verdicts: &mut Verdicts) {
         let idle_from = self.idle_from.map(|from| from.max(now));
-        if self.admits(now, &mut packet, verdicts) {
+        self.average(now);
+        // What is refused is neither marked nor counted as dropped early.
+        if !self.fifo.has_room(&packet) || self.admits(&mut packet, verdicts) {
             self.fifo.push(now, packet, verdicts);
         }
         if self.fifo.queued().0 == 0 {
@@ -223,7 +245,7 @@ impl Discipline for Red {
     }
 
     fn clear(&mut self, now: Instant) -> Vec<PacketHandle> {
-        self.idle_from.get_or_insert(now);
+        self.idle_from = Some(self.idle_from.map_or(now, |from| from.min(now)));
         self.fifo.clear()
     }
 

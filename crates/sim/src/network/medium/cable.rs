@@ -108,7 +108,7 @@ impl Network {
         let Some(cable) = self.graph.link_mut(link).cable_mut() else { return };
         let dropped = cable.take_dropped();
         // What is refused was never sent, as observers see it.
-        if !dropped.iter().any(|(refused, _)| *refused == handle) {
+        if !dropped.iter().any(|(refused, _)| refused.is_of(handle)) {
             self.watch(now, link, Point::Sent, handle);
             self.watch_departure(now, link, handle, Instant::FAR_FUTURE);
         }

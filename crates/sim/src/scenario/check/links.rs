@@ -185,7 +185,7 @@ impl Checker<'_> {
             let hint = "say as many bytes as the `mtu` or more, a number of packets, or a smaller `mtu`";
             return self.fault(&at("queue"), message, Some(hint));
         }
-        if let Err([key, message, hint]) = link.discipline.check() {
+        if let Err([key, message, hint]) = link.discipline.check(link.queue) {
             return self.fault(&at("discipline"), format!("`{key}`: {message}"), Some(hint));
         }
         if link.ecn_threshold.is_some() && link.discipline != DisciplineConfig::DropTail {

@@ -72,6 +72,17 @@ impl Checker<'_> {
             }
         };
         let to = self.probe_ends(name, section, scenario)?;
+        if let (ProbeKind::Queues, Senders::Nodes(from), true) =
+            (section.kind, &nodes, scenario.group_links.is_empty())
+        {
+            let ends_there = |node| to.as_ref().is_none_or(|to| to.contains(&node));
+            if !scenario.links.iter().any(|link| from.contains(&link.from) && ends_there(link.to)) {
+                let hint = Some(
+                    "`nodes` are where cables begin, and `to` is where they end: the two ends of a `[[link]]`",
+                );
+                return self.fault(at!["probe", name], "no cable leads from these nodes to those", hint);
+            }
+        }
         let during = self.window(name, section, scenario)?;
         let &ProbeSection { kind, medium, .. } = section;
         Ok(ProbeSpec { name: name.to_owned(), kind, nodes, medium, to, during })
@@ -90,6 +101,13 @@ impl Checker<'_> {
             return self.fault(at!["probe", name, "kind"], "no two nodes are joined by a cable", hint);
         }
         let Some(names) = &section.to else { return Ok(None) };
+        if names.names().is_empty() {
+            return self.fault(
+                path,
+                "a probe of no nodes measures nothing",
+                Some("leave `to` out for all nodes"),
+            );
+        }
         if section.kind != ProbeKind::Queues {
             let message = "`to` says where the cables end whose queues count, and this probe counts none";
             return self.fault(path, message, Some("leave it out"));

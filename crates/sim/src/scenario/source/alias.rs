@@ -68,20 +68,36 @@ pub(in crate::scenario) fn hinted(mut error: ScenarioError, tree: &Tree<'_>) -> 
     error
 }
 
-/// The settings that `name = value` stands for, by path; `None` if the file has no such alias.
+/// The settings that `name = value` stands for, by path; `None` if the file has no such alias. What follows the name of an alias of paths
+/// after a dot follows its paths.
 pub(super) fn expand<'s>(
     tree: &Tree<'s>,
     name: &str,
     value: &Node<'s>,
 ) -> Result<Option<Vec<(String, Node<'s>)>>, PathFault> {
-    let Some(alias) = aliases(tree).and_then(|aliases| aliases.get(name)) else { return Ok(None) };
+    let find = |name| aliases(tree).and_then(|aliases| aliases.get(name));
+    let (alias, inside) = match (find(name), name.split_once('.')) {
+        (Some(alias), _) => (alias, None),
+        (None, Some((name, inside))) => match find(name) {
+            Some(alias) => (alias, Some(inside)),
+            None => return Ok(None),
+        },
+        (None, None) => return Ok(None),
+    };
+    let at = |path: &str| {
+        (inside.map_or_else(|| path.to_owned(), |inside| format!("{path}.{inside}")), value.clone())
+    };
     let words = match alias.get_ref() {
-        DeValue::String(path) => return Ok(Some(vec![(path.to_string(), value.clone())])),
+        DeValue::String(path) => return Ok(Some(vec![at(path)])),
         DeValue::Array(paths) => {
             let paths = paths.iter().filter_map(|path| path.get_ref().as_str());
-            return Ok(Some(paths.map(|path| (path.to_owned(), value.clone())).collect()));
+            return Ok(Some(paths.map(at).collect()));
         }
-        DeValue::Table(words) => words,
+        DeValue::Table(words) if inside.is_none() => words,
+        DeValue::Table(words) => {
+            let known = quoted(words.keys().map(|word| &**word.get_ref()));
+            return Err((format!("an alias of words has nothing inside, and is one of {known}"), None));
+        }
         // What is none of these is refused when the file is read.
         _ => return Ok(Some(Vec::new())),
     };

@@ -44,6 +44,19 @@ fn an_alias_stands_for_its_paths() {
 }
 
 #[test]
+fn what_follows_an_alias_follows_its_paths() {
+    let set = |set: &str| Source::new("alias.toml", FILE).set("alias.cable=link.radio1").set(set).scenario();
+    assert_eq!(
+        set("cable.queue=9 packets").unwrap().links,
+        set("link.radio1.queue=9 packets").unwrap().links
+    );
+    let error = set("host.old=7").unwrap_err().to_string();
+    assert!(error.contains("an alias of words has nothing inside"), "{error}");
+    let error = set("lost.queue=9 packets").unwrap_err().to_string();
+    assert!(error.contains("unknown key `lost`"), "{error}");
+}
+
+#[test]
 fn a_word_stands_for_its_settings() {
     let modern = scenario(&["host=new"]);
     assert_eq!(modern, scenario(&["tcp.slow.base=modern", "link.radio1.queue=7 packets"]));

@@ -3,8 +3,10 @@
 use anabranch_core::time::Duration;
 
 use super::*;
+use crate::link::LinkDrop;
 use crate::link::discipline::DisciplineConfig;
 use crate::scenario::record::Metrics;
+use crate::trace::Point;
 
 /// `flows` transfers without end over a bottleneck with 40 ms there and back and a queue of 1,000 packets, for 20 s, of which the queue is
 /// measured from the fifth on. `more` is appended.
@@ -128,6 +130,23 @@ fn a_discipline_can_be_chosen_from_outside_and_for_one_direction() {
         ),
         ("link.l.discipline.codel.taget=7 ms", "unknown key `taget`"),
         ("link.l.discipline.codel.target=0 s", "must not wait at all"),
+        ("link.l.discipline.red.min=15 packets", "`max`: expected more than `min`"),
+        ("link.l.discipline.red.min=5 kB", "`max`: expected the unit of `min`"),
+        (
+            "link.l.discipline={ red = { min = \"100 packets\", max = \"300 packets\" } }",
+            "`min`: expected less than the link's `queue`",
+        ),
+        ("link.l.discipline.red.probability=0", "`probability`: expected more than 0"),
+        ("link.l.discipline.red.weight=1", "`weight`: expected more than 0 and less than 1"),
+        ("link.l.discipline.red.mean_packet=0 B", "`mean_packet`: expected 1 B"),
+        ("link.l.discipline.pie.target=0 s", "must not wait at all"),
+        ("link.l.discipline.pie.interval=1 h", "`interval`: expected 100 µs to 10 s"),
+        ("link.l.discipline.pie.alpha=0", "`alpha`: expected more than 0"),
+        ("link.l.discipline.pie.beta=-1", "`beta`: expected 0 to 1000"),
+        ("link.l.discipline.pie.mark_up_to=2", "2 is not a probability"),
+        ("link.l.discipline.fq-codel.flows=0", "`flows`: expected 1 to 65,536"),
+        ("link.l.discipline.fq-codel.quantum=0 B", "`quantum`: expected 1 B"),
+        ("link.l.discipline.fq-codel.target=1 s", "expected more than `target`"),
         ("link.l.discipline.codel.target=1 s", "expected more than `target`"),
         ("link.l.discipline=5", "expected a word, or a table"),
         ("link.l.discipline={ codel = { }, interval = 5 }", "options stand in the word's own table"),
@@ -267,5 +286,69 @@ fn every_discipline_marks_what_it_would_drop() {
                 _ => assert!(of(&marking, "dropped_early") < of(&dropping, "dropped_early"), "{name}"),
             }
         }
+    }
+}
+
+/// Of the packets of one link: those told of as sent, and those that a full queue was then said to have refused.
+#[derive(Default)]
+struct Fates {
+    sent: std::collections::BTreeSet<u64>,
+    taken_back: u32,
+    refused: u32,
+}
+
+impl crate::trace::Observer for Fates {
+    fn on_packet(
+        &mut self,
+        _: Instant,
+        link: crate::packet::LinkId,
+        point: Point,
+        packet: &crate::packet::Packet,
+    ) {
+        // From r to b.
+        if link.0 != 2 {
+            return;
+        }
+        match point {
+            Point::Sent => drop(self.sent.insert(packet.id)),
+            Point::Dropped(LinkDrop::QueueFull) => {
+                self.refused += 1;
+                self.taken_back += u32::from(self.sent.contains(&packet.id));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// What a full queue refuses is neither marked nor told of as sent; only FQ-CoDel takes room from what it has accepted.
+#[test]
+fn what_is_refused_was_never_sent() {
+    for (discipline, takes_back) in [
+        ("drop-tail", false),
+        ("codel", false),
+        ("pie", false),
+        ("{ red = { min = \"2 packets\", max = \"8 packets\", weight = 0.2 } }", false),
+        ("fq-codel", true),
+    ] {
+        let text = include_str!("../../../../../scenarios/dumbbell.toml");
+        let source = Source::new("dumbbell.toml", text)
+            .set("flows=8")
+            .set("ecn=request")
+            .set("stop=12 s")
+            .set("traffic.call.stop=11 s")
+            .set("link.bottleneck.queue=8 packets")
+            .set(format!("queue={discipline}"));
+        let scenario = source.scenario().unwrap_or_else(|error| panic!("{error}"));
+        let Plan { builder, planned } = scenario.plan(1, 0, &BTreeMap::new()).unwrap();
+        let mut sim = builder.build();
+        sim.observe(Fates::default());
+        sim.run_until(scenario.stop);
+        let metrics = scenario.metrics(&planned, &sim);
+        let fates = sim.take_observer::<Fates>().unwrap();
+        assert!(fates.refused > 50, "{discipline}: {}", fates.refused);
+        assert_eq!(fates.taken_back > 0, takes_back, "{discipline}");
+        let of = |name: &str| figure(&metrics, &format!("link.router>receivers.{name}"));
+        let marked = if discipline == "drop-tail" { 0.0 } else { of("ecn_marked") };
+        assert!(marked <= of("packets") + 9.0, "{discipline}");
     }
 }

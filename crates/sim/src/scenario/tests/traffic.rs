@@ -400,8 +400,9 @@ fn sources_that_are_off_at_times_make_their_share_over_every_transport() {
                 .set(format!("traffic.event.kind={kind}"));
             let metrics = run(&source, 1, 0);
             let made = metrics["traffic.event.packets_made"].value.unwrap();
-            // 105 s, one in 20 ms, half of the time.
-            assert!((1700.0..3500.0).contains(&made), "{kind} over {over}: {made}");
+            // 105 s, one in 20 ms, half of the time; that of Pareto varies more.
+            let range = if kind == "on-off" { 2200.0..3050.0 } else { 1700.0..3500.0 };
+            assert!(range.contains(&made), "{kind} over {over}: {made}");
             counts.insert(made.to_bits());
             let longer = run(&source.clone().set(format!("traffic.event.kind.{kind}.on=4.5 s")), 1, 0);
             let longer = longer["traffic.event.packets_made"].value.unwrap();
@@ -419,9 +420,10 @@ fn kinds_of_traffic_and_their_options_are_checked() {
         ("on-off", "traffic.event.kind.on-off.on=2", "unit"),
         ("on-off", "traffic.event.kind.on-off.of=2 s", "unknown key `of`"),
         ("on-off", "traffic.event.kind.on-off.on=1 us", "`on`: expected at least a thousandth"),
+        ("on-off", "traffic.event.kind.on-off.off=1000000 h", "`off`: expected no more than a century"),
         ("on-off", "traffic.event.kind.on-off.shape=1.5", "unknown key `shape`"),
-        ("pareto-on-off", "traffic.event.kind.pareto-on-off.shape=1", "`shape`: expected more than 1"),
-        ("pareto-on-off", "traffic.event.kind.pareto-on-off.shape=nan", "`shape`: expected more than 1"),
+        ("pareto-on-off", "traffic.event.kind.pareto-on-off.shape=1", "`shape`: expected 1.01 to 100"),
+        ("pareto-on-off", "traffic.event.kind.pareto-on-off.shape=nan", "`shape`: expected 1.01 to 100"),
     ] {
         let source = paper().set(format!("traffic.event.kind={kind}")).set(set);
         let error = source.scenario().unwrap_err().to_string();

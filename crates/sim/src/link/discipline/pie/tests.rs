@@ -51,7 +51,6 @@ fn nothing_is_dropped_in_a_burst() {
 
 #[test]
 fn marks_up_to_a_share_and_drops_above_it() {
-    // A twentieth too much: the share stays below a tenth.
     let mut pie = pie(PieConfig::default());
     pie.burst = Duration::ZERO;
     for (share, marks) in [(0.05, true), (0.1, true), (0.11, false)] {
@@ -113,16 +112,13 @@ impl Controller {
         if self.p >= 0.1 && p > 0.02 {
             p = 0.02;
         }
-        if now > 0.25 {
-            p += 0.02;
-        }
         self.p += p;
         if now == 0.0 && self.old == 0.0 {
             self.p *= 0.98;
         }
         self.p = self.p.clamp(0.0, 1.0);
         let light = self.p == 0.0 && now < target / 2.0 && self.old < target / 2.0;
-        self.burst = (if light { burst } else { self.burst } - interval).max(0.0);
+        self.burst = if light { burst } else { (self.burst - interval).max(0.0) };
         self.old = now;
     }
 }
@@ -152,4 +148,21 @@ proptest::proptest! {
             delay = pie.delay.as_secs_f64();
         }
     }
+}
+
+#[test]
+fn after_silence_a_burst_may_be_as_long_as_at_first() {
+    let mut pie = pie(PieConfig::default());
+    (pie.share, pie.last_delay, pie.burst) = (0.01, Duration::from_millis(20), Duration::ZERO);
+    pie.catch_up(micros(60_000_000));
+    assert_eq!((pie.share, pie.burst), (0.0, Duration::from_millis(150)));
+}
+
+/// An update in each 100 µs of a year would take hours.
+#[test]
+fn a_packet_that_waits_for_a_year_costs_no_more_than_another() {
+    let mut pie = pie(PieConfig { interval: Span(Duration::from_micros(100)), ..PieConfig::default() });
+    pie.delay = Duration::from_secs(1);
+    pie.catch_up(Instant::ZERO + Duration::from_secs(31_000_000));
+    assert_eq!((pie.share, pie.burst), (1.0, Duration::ZERO));
 }

@@ -7,7 +7,9 @@ use super::*;
 const RATE: u64 = 8_000_000;
 
 fn red(config: RedConfig) -> Red {
-    Red::new(config, QueueLimit::Packets(1000), RATE, Stream::new(1, 0, "test", "red"))
+    let queue = QueueLimit::Packets(1000);
+    let link = LinkConfig { queue, ..LinkConfig::new(RATE, Duration::ZERO) };
+    Red::new(config, &link, Stream::new(1, 0, "test", "red"))
 }
 
 /// Packets that come to a queue of a length that stays, one behind another: which are dropped.
@@ -115,4 +117,54 @@ fn a_packet_that_could_go_at_once_is_dropped_too_while_the_mean_is_high() {
     assert_eq!(verdicts.dropped.len(), 1);
     // A second later the mean has gone down.
     assert!(red.pass(micros(1_000_000), &mut packets(1, Ecn::NotEct)[0], Flow::default(), &mut verdicts));
+}
+
+/// Two links that serve alike, one by its rate and one by the distance between transmissions, have the same mean.
+#[test]
+fn the_mean_goes_down_while_the_transmitter_could_have_sent_and_no_faster() {
+    let config = RedConfig { mean_packet: Size(1000), weight: Probability(0.1), ..RedConfig::default() };
+    let mean = |rate: u64, spacing: u64| {
+        let spacing = Duration::from_micros(spacing);
+        let link = LinkConfig { spacing, ..LinkConfig::new(rate, Duration::ZERO) };
+        let mut red = Red::new(config, &link, Stream::new(1, 0, "test", "red"));
+        red.mean = 4.0;
+        red.idle_from = Some(micros(0));
+        let mut verdicts = Verdicts::default();
+        assert!(red.pass(micros(5_000), &mut packets(1, Ecn::NotEct)[0], Flow::default(), &mut verdicts));
+        red.average(micros(20_000));
+        red.mean
+    };
+    assert_eq!(mean(RATE, 0), mean(100 * RATE, 1000));
+    assert!(mean(100 * RATE, 0) < 0.01 * mean(RATE, 0));
+}
+
+#[test]
+fn a_cut_leaves_an_idle_link() {
+    let mut red = red(RedConfig::default());
+    red.mean = 40.0;
+    // Until a minute from now something would have been under way.
+    red.idle_from = Some(micros(60_000_000));
+    red.clear(micros(1_000_000));
+    assert!(red.pass(
+        micros(3_000_000),
+        &mut packets(1, Ecn::NotEct)[0],
+        Flow::default(),
+        &mut Verdicts::default()
+    ));
+}
+
+#[test]
+fn what_finds_no_room_is_neither_marked_nor_dropped_early() {
+    let mut red = Red::new(
+        RedConfig { weight: Probability(0.999_999_999), ..RedConfig::default() },
+        &LinkConfig { queue: QueueLimit::Packets(10), ..LinkConfig::new(RATE, Duration::ZERO) },
+        Stream::new(1, 0, "test", "red"),
+    );
+    let mut verdicts = Verdicts::default();
+    for packet in packets(1000, Ecn::Ect0) {
+        red.enqueue(micros(0), packet, Flow::default(), &mut verdicts);
+    }
+    assert_eq!(red.queued().0, 10);
+    assert!(verdicts.dropped.iter().all(|(_, why)| *why == crate::link::LinkDrop::QueueFull));
+    assert!(verdicts.marked <= 10, "{}", verdicts.marked);
 }

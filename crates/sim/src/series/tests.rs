@@ -1,0 +1,206 @@
+use super::*;
+use crate::scenario::record::Metrics;
+use crate::scenario::{Plan, Source};
+
+/// Flows over a bottleneck whose rate falls, which goes down for a while, and what a run of it has come to.
+fn run(discipline: &str, every: Duration) -> (Vec<Row>, Vec<Row>, Metrics) {
+    let text = format!(
+        r#"
+        stop = "8 s"
+        [tcp.default]
+        ecn = "off"
+        [[node]]
+        name = "a"
+        [[node]]
+        name = "r, the router"
+        kind = "router"
+        [[node]]
+        name = "b"
+        [[link]]
+        from = "a"
+        to = "r, the router"
+        rate = "100 Mbit/s"
+        delay = "1 ms"
+        [[link]]
+        name = "bottleneck"
+        from = "r, the router"
+        to = "b"
+        rate = "5 Mbit/s"
+        delay = "20 ms"
+        queue = "60 packets"
+        discipline = "{discipline}"
+        [[event]]
+        at = "3 s"
+        action = "set-rate"
+        from = "r, the router"
+        to = "b"
+        rate = "1 Mbit/s"
+        [[event]]
+        at = "4.0003 s"
+        action = "link-down"
+        from = "r, the router"
+        to = "b"
+        [[event]]
+        at = "4.5 s"
+        action = "link-up"
+        from = "r, the router"
+        to = "b"
+        [[transfer]]
+        name = "flow{{i}}"
+        count = 2
+        kind = "tcp"
+        from = "a"
+        to = "b"
+        "#
+    );
+    let scenario = Source::new("series.toml", text).scenario().unwrap_or_else(|error| panic!("{error}"));
+    let Plan { builder, planned } = scenario.plan(1, 0, &BTreeMap::new()).unwrap();
+    let mut sim = builder.build();
+    sim.observe(Series::new(Vec::new(), Vec::new(), every));
+    sim.run_until(scenario.stop);
+    let metrics = scenario.metrics(&planned, &sim);
+    let series = sim.take_observer::<Series<Vec<u8>>>().unwrap();
+    let (connections, queues) = series.finish(scenario.stop).unwrap();
+    (rows(&connections), rows(&queues), metrics)
+}
+
+type Row = BTreeMap<String, String>;
+
+fn rows(table: &[u8]) -> Vec<Row> {
+    let text = std::str::from_utf8(table).unwrap();
+    let fields = |line: &str| -> Vec<String> {
+        let mut fields = vec![String::new()];
+        let mut is_quoted = false;
+        for c in line.chars() {
+            match c {
+                '"' => is_quoted = !is_quoted,
+                ',' if !is_quoted => fields.push(String::new()),
+                c => fields.last_mut().unwrap().push(c),
+            }
+        }
+        fields
+    };
+    let mut lines = text.lines();
+    let head = fields(lines.next().unwrap());
+    lines
+        .map(|line| {
+            let row = fields(line);
+            assert_eq!(row.len(), head.len(), "{line}");
+            head.iter().cloned().zip(row).collect()
+        })
+        .collect()
+}
+
+fn number(row: &Row, name: &str) -> f64 {
+    row[name].parse().unwrap_or_else(|_| panic!("{name} of {row:?}"))
+}
+
+const DISCIPLINES: [&str; 5] = ["drop-tail", "red", "codel", "pie", "fq-codel"];
+
+#[test]
+fn the_queue_of_the_series_is_that_of_the_metrics() {
+    for discipline in DISCIPLINES {
+        let (_, queues, metrics) = run(discipline, Duration::ZERO);
+        let of: Vec<&Row> = queues.iter().filter(|row| row["link"] == "r, the router>b").collect();
+        let most = |name| of.iter().map(|row| number(row, name)).fold(0.0, f64::max);
+        let metric = |name: &str| {
+            metrics.get(&format!("link.r, the router>b.{name}")).map_or(0.0, |m| m.value.unwrap())
+        };
+        // A queue that lets a packet in and drops another at the same instant is never seen with both.
+        let peak = metric("queue_peak_packets");
+        assert!(
+            peak - most("packets") <= if discipline == "fq-codel" { 1.0 } else { 0.0 },
+            "{discipline}: {peak}"
+        );
+        assert!(
+            most("bytes") <= metric("queue_peak_bytes") && most("bytes") > 0.9 * metric("queue_peak_bytes")
+        );
+        let dropped = metric("dropped_queue_full") + metric("dropped_early");
+        assert_eq!(most("dropped"), dropped, "{discipline}");
+        assert!(dropped > 0.0, "{discipline}");
+        let times: Vec<f64> = of.iter().map(|row| number(row, "time_s")).collect();
+        assert!(
+            times.windows(2).all(|pair| pair[0] < pair[1]),
+            "{discipline}: one row for an instant, in order"
+        );
+        // While the link is down nothing waits.
+        let down = of.iter().rfind(|row| number(row, "time_s") < 4.49).unwrap();
+        assert_eq!((number(down, "packets"), number(down, "bytes")), (0.0, 0.0), "{discipline}");
+        assert!(
+            of.windows(2).all(|pair| {
+                ["packets", "bytes", "dropped"].iter().any(|name| pair[0][*name] != pair[1][*name])
+            }),
+            "{discipline}: a row is a change"
+        );
+    }
+}
+
+#[test]
+fn connections_end_as_the_metrics_say() {
+    let (connections, _, metrics) = run("drop-tail", Duration::ZERO);
+    for flow in ["flow1", "flow2"] {
+        let metric = |name: &str| metrics[&format!("transfer.{flow}.{name}")].value.unwrap();
+        let ends: Vec<&Row> = last_rows(&connections);
+        let end = ends.iter().find(|row| {
+            row["node"] == "a"
+                && (number(row, "srtt_s") - metric("srtt_s")).abs() < 1e-12
+                && number(row, "retransmissions") == metric("retransmissions")
+        });
+        let end = end.unwrap_or_else(|| panic!("{flow}: {ends:?}"));
+        assert!(number(end, "sent_bytes") > number(end, "acked_bytes") && number(end, "rto_s") >= 0.2);
+        let far = ends.iter().find(|row| row["node"] == "b" && row["peer_port"] == end["port"]).unwrap();
+        assert_eq!(number(far, "received_bytes"), metric("delivered_bytes"), "{flow}");
+    }
+}
+
+/// The last row of each connection.
+fn last_rows(rows: &[Row]) -> Vec<&Row> {
+    let key = |row: &Row| (row["node"].clone(), row["port"].clone(), row["peer_port"].clone());
+    let mut last: BTreeMap<_, &Row> = BTreeMap::new();
+    for row in rows {
+        last.insert(key(row), row);
+    }
+    last.into_values().collect()
+}
+
+/// At an interval the rows are what stood at its multiples.
+#[test]
+fn rows_at_an_interval_are_what_stands_then() {
+    for discipline in ["drop-tail", "codel"] {
+        let (all, all_queues, _) = run(discipline, Duration::ZERO);
+        let (few, few_queues, _) = run(discipline, Duration::from_millis(50));
+        for (every, some, name) in [(&all, &few, "acked_bytes"), (&all_queues, &few_queues, "packets")] {
+            assert!(some.len() * 3 < every.len(), "{discipline}: {} of {}", some.len(), every.len());
+            let same = |a: &Row, b: &Row| {
+                ["link", "node", "port", "peer_port"].iter().all(|key| a.get(*key) == b.get(*key))
+            };
+            for row in some {
+                let at = number(row, "time_s");
+                assert!((at / 0.05 - (at / 0.05).round()).abs() < 1e-9, "{at}");
+                let then =
+                    every.iter().filter(|other| same(row, other) && number(other, "time_s") <= at + 1e-12);
+                let then = then.last().unwrap_or_else(|| panic!("{row:?}"));
+                assert_eq!(row[name], then[name], "{discipline} at {at}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_writer_that_fails_is_told_of_at_the_end() {
+    #[derive(Debug)]
+    struct Full(usize);
+    impl Write for Full {
+        fn write(&mut self, octets: &[u8]) -> io::Result<usize> {
+            self.0 = self.0.checked_sub(octets.len()).ok_or(io::ErrorKind::StorageFull)?;
+            Ok(octets.len())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    for (first, second) in [(10, 1000), (1000, 10)] {
+        let series = Series::new(Full(first), Full(second), Duration::ZERO);
+        assert_eq!(series.finish(Instant::ZERO).unwrap_err().kind(), io::ErrorKind::StorageFull);
+    }
+}
