@@ -29,7 +29,7 @@ pub struct Series<W> {
     every: Duration,
     names: Vec<String>,
     links: Vec<(NodeId, NodeId)>,
-    seen: BTreeMap<(NodeId, ConnId, Option<u16>), (Ends, Held<Connection>)>,
+    seen: BTreeMap<Which, (Ends, Held<Connection>)>,
     /// By link.
     cables: Vec<Cable>,
 }
@@ -41,7 +41,10 @@ struct Table<W> {
     error: Option<io::Error>,
 }
 
-/// Which connection it is.
+/// A connection, or a subflow of one, at its node.
+type Which = (NodeId, ConnId, Option<u16>);
+
+/// Where a connection ends.
 #[derive(Clone, Copy, Debug)]
 struct Ends {
     peer: NodeId,
@@ -197,7 +200,7 @@ impl<W: Write + Send + 'static> Series<W> {
         row: (Instant, Connection),
     ) {
         let (at, Connection { cwnd, in_flight, sent, acked, received, retransmissions, .. }) = row;
-        let ssthresh = (row.1.ssthresh < u32::MAX).then(|| row.1.ssthresh.to_string()).unwrap_or_default();
+        let ssthresh = if row.1.ssthresh < u32::MAX { row.1.ssthresh.to_string() } else { String::new() };
         let srtt = row.1.srtt.map(|srtt| srtt.as_secs_f64().to_string()).unwrap_or_default();
         let (at, rto) = (seconds(at), row.1.rto.as_secs_f64());
         let (node, peer) = (quoted(self.name(node)), quoted(self.name(ends.peer)));

@@ -179,7 +179,9 @@ fn rows_at_an_interval_are_what_stands_then() {
                 assert!((at / 0.05 - (at / 0.05).round()).abs() < 1e-9, "{at}");
                 let then =
                     every.iter().filter(|other| same(row, other) && number(other, "time_s") <= at + 1e-12);
-                let then = then.last().unwrap_or_else(|| panic!("{row:?}"));
+                let then = then
+                    .max_by(|a, b| number(a, "time_s").total_cmp(&number(b, "time_s")))
+                    .unwrap_or_else(|| panic!("{row:?}"));
                 assert_eq!(row[name], then[name], "{discipline} at {at}");
             }
         }
