@@ -3,7 +3,7 @@
 //! A row says how things stand from its time on until the next row of the same connection or link. Rows of one are in order of time;
 //! those of different ones are not.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
 use anabranch_core::time::{Duration, Instant};
@@ -13,6 +13,7 @@ use crate::packet::{LinkId, NodeId, Packet};
 use crate::stream::ConnId;
 use crate::trace::line::{Line, Waiting};
 use crate::trace::{ConnectionView, Observer, Point};
+use crate::wifi::PhyConfig;
 
 /// The head of the file of connections.
 const CONNECTIONS: &str = "time_s,node,port,peer,peer_port,subflow,cwnd_bytes,ssthresh_bytes,in_flight_bytes,srtt_s,rto_s,sent_bytes,\
@@ -32,6 +33,8 @@ pub struct Series<W> {
     seen: BTreeMap<Which, (Ends, Held<Connection>)>,
     /// By link.
     cables: Vec<Cable>,
+    /// Links over the air, which have the queue of their radio.
+    on_air: BTreeSet<LinkId>,
 }
 
 /// A file, and the first error that it gave: nothing is written after that.
@@ -107,9 +110,9 @@ impl<T: Copy + PartialEq> Held<T> {
         if last.0 < due { self.row(last) } else { None }
     }
 
-    /// What is left at the end.
-    fn take(&mut self) -> Option<(Instant, T)> {
-        let last = self.pending.take()?;
+    /// What is left at the end, if it is due by then.
+    fn take(&mut self, end: Instant) -> Option<(Instant, T)> {
+        let last = self.pending.take().filter(|(due, _)| *due <= end)?;
         self.row(last)
     }
 
@@ -165,6 +168,7 @@ impl<W: Write + Send + 'static> Series<W> {
             links: Vec::new(),
             seen: BTreeMap::new(),
             cables: Vec::new(),
+            on_air: BTreeSet::new(),
         }
     }
 
@@ -176,12 +180,12 @@ impl<W: Write + Send + 'static> Series<W> {
     pub fn finish(mut self, end: Instant) -> io::Result<(W, W)> {
         for link in 0..self.cables.len() {
             self.catch_up(end, link);
-            if let Some(row) = self.cables[link].held.take() {
+            if let Some(row) = self.cables[link].held.take(end) {
                 self.write_queue(link, row);
             }
         }
         for ((node, _, subflow), (ends, mut held)) in std::mem::take(&mut self.seen) {
-            if let Some(row) = held.take() {
+            if let Some(row) = held.take(end) {
                 self.write_connection(node, subflow, ends, row);
             }
         }
@@ -264,6 +268,16 @@ impl<W: Write + Send + 'static> Observer for Series<W> {
         self.cables.resize_with(links.len(), Cable::default);
     }
 
+    fn on_attach_radio(&mut self, links: &[LinkId]) -> bool {
+        self.on_air.extend(links);
+        false
+    }
+
+    fn on_attach_wifi(&mut self, links: &[LinkId], _: &PhyConfig) -> bool {
+        self.on_air.extend(links);
+        false
+    }
+
     fn wants_connections(&self) -> bool {
         true
     }
@@ -290,6 +304,9 @@ impl<W: Write + Send + 'static> Observer for Series<W> {
     }
 
     fn on_packet(&mut self, now: Instant, link: LinkId, point: Point, packet: &Packet) {
+        if self.on_air.contains(&link) {
+            return;
+        }
         let at = link.index();
         self.catch_up(now, at);
         let cable = &mut self.cables[at];

@@ -189,6 +189,29 @@ fn rows_at_an_interval_are_what_stands_then() {
 }
 
 #[test]
+fn no_row_is_later_than_the_run() {
+    for every in [0, 300, 7000, 20_000] {
+        let (connections, queues, _) = run("pie", Duration::from_millis(every));
+        assert!(connections.iter().chain(&queues).all(|row| number(row, "time_s") <= 8.0), "{every}");
+    }
+}
+
+/// A radio has the queue of its MAC, and a cable between the same nodes one of its own.
+#[test]
+fn links_over_the_air_are_no_queues() {
+    let text = include_str!("../../../../scenarios/wifi-cell.toml");
+    let scenario = Source::new("wifi-cell.toml", text)
+        .set("stop=5 s")
+        .scenario()
+        .unwrap_or_else(|error| panic!("{error}"));
+    let mut sim = scenario.plan(1, 0, &BTreeMap::new()).unwrap().builder.build();
+    sim.observe(Series::new(Vec::new(), Vec::new(), Duration::ZERO));
+    sim.run_until(scenario.stop);
+    let (_, queues) = sim.take_observer::<Series<Vec<u8>>>().unwrap().finish(scenario.stop).unwrap();
+    assert!(rows(&queues).is_empty());
+}
+
+#[test]
 fn a_writer_that_fails_is_told_of_at_the_end() {
     #[derive(Debug)]
     struct Full(usize);
