@@ -32,9 +32,16 @@ macro_rules! say {
     ($($part:tt)*) => { $crate::output::line(format_args!($($part)*)) };
 }
 
-/// A figure to four decimals, without those that say nothing.
+/// A figure to four decimals, or to three digits if it is less than a hundredth, without those that say nothing.
 pub fn figure(value: f64) -> String {
-    let text = format!("{value:.4}");
+    // A negative zero is a zero.
+    let value = value + 0.0;
+    let decimals = match value.abs() {
+        size if size > 0.0 && size < 1e-9 => return format!("{value:.2e}"),
+        size if size > 0.0 && size < 0.01 => (2.0 - size.log10().floor()) as usize,
+        _ => 4,
+    };
+    let text = format!("{value:.decimals$}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
@@ -50,4 +57,28 @@ fn print(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Err
 /// Octets in hexadecimal.
 pub fn hex(octets: &[u8]) -> String {
     octets.iter().map(|o| format!("{o:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_figures_keep_three_digits() {
+        for (value, text) in [
+            (0.0, "0"),
+            (-0.0, "0"),
+            (12.0, "12"),
+            (1.234_56, "1.2346"),
+            (0.012_345_6, "0.0123"),
+            (0.008_512_3, "0.00851"),
+            (-0.000_002_5, "-0.0000025"),
+            (9.996e-3, "0.01"),
+            (1.234_5e-10, "1.23e-10"),
+            (1e6, "1000000"),
+            (f64::NAN, "NaN"),
+        ] {
+            assert_eq!(figure(value), text, "{value:e}");
+        }
+    }
 }
