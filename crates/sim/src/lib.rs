@@ -15,7 +15,8 @@
 //!   network and time;
 //! * [`address`] gives nodes addresses, [`octets`] makes octets of packets, [`frames`] frames of these, [`pcapng`] writes
 //!   captures;
-//! * [`app`] is what an application sees, [`apps`] are ready ones, [`trace`] watches, and so do [`capture`] and [`events`];
+//! * [`app`] is what an application sees, [`apps`] are ready ones, [`trace`] watches, and so do [`capture`], [`events`] and
+//!   [`series`], which writes [`csv`]; [`probe`] measures a part of a run;
 //! * [`sim`] is the run loop;
 //! * [`scenario`] reads a network and its traffic from a file.
 
@@ -28,6 +29,7 @@ pub mod apps;
 pub mod buffers;
 pub mod capture;
 mod control;
+pub mod csv;
 pub mod engine;
 pub mod event;
 pub mod events;

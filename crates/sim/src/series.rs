@@ -8,6 +8,7 @@ use std::io::{self, Write};
 
 use anabranch_core::time::{Duration, Instant};
 
+use crate::csv::field;
 use crate::link::LinkDrop;
 use crate::packet::{LinkId, NodeId, Packet};
 use crate::stream::ConnId;
@@ -144,16 +145,8 @@ impl<W: Write> Table<W> {
     }
 }
 
-/// A name as a field of CSV (RFC 4180).
-fn quoted(name: &str) -> String {
-    match name.contains([',', '"', '\n', '\r']) {
-        true => format!("\"{}\"", name.replace('"', "\"\"")),
-        false => name.to_owned(),
-    }
-}
-
-fn seconds(time: Instant) -> f64 {
-    time.as_secs_f64()
+fn name(names: &[String], node: NodeId) -> &str {
+    names.get(node.index()).map_or("", String::as_str)
 }
 
 impl<W: Write + Send + 'static> Series<W> {
@@ -192,10 +185,6 @@ impl<W: Write + Send + 'static> Series<W> {
         Ok((self.connections.finish()?, self.queues.finish()?))
     }
 
-    fn name(&self, node: NodeId) -> &str {
-        self.names.get(node.index()).map_or("", String::as_str)
-    }
-
     fn write_connection(
         &mut self,
         node: NodeId,
@@ -206,8 +195,8 @@ impl<W: Write + Send + 'static> Series<W> {
         let (at, Connection { cwnd, in_flight, sent, acked, received, retransmissions, .. }) = row;
         let ssthresh = if row.1.ssthresh < u32::MAX { row.1.ssthresh.to_string() } else { String::new() };
         let srtt = row.1.srtt.map(|srtt| srtt.as_secs_f64().to_string()).unwrap_or_default();
-        let (at, rto) = (seconds(at), row.1.rto.as_secs_f64());
-        let (node, peer) = (quoted(self.name(node)), quoted(self.name(ends.peer)));
+        let (at, rto) = (at.as_secs_f64(), row.1.rto.as_secs_f64());
+        let (node, peer) = (field(name(&self.names, node)), field(name(&self.names, ends.peer)));
         let (port, peer_port) = ends.ports;
         let subflow = subflow.map(|subflow| subflow.to_string()).unwrap_or_default();
         self.connections.line(format_args!(
@@ -218,8 +207,9 @@ impl<W: Write + Send + 'static> Series<W> {
 
     fn write_queue(&mut self, link: usize, (at, Queue { packets, bytes, dropped }): (Instant, Queue)) {
         let (from, to) = self.links[link];
-        let name = quoted(&format!("{}>{}", self.name(from), self.name(to)));
-        self.queues.line(format_args!("{},{name},{packets},{bytes},{dropped}", seconds(at)));
+        let link = format!("{}>{}", name(&self.names, from), name(&self.names, to));
+        let link = field(&link);
+        self.queues.line(format_args!("{},{link},{packets},{bytes},{dropped}", at.as_secs_f64()));
     }
 
     /// A queue stands otherwise from `at` on.

@@ -20,6 +20,7 @@ pub mod text;
 mod word;
 mod words;
 
+use std::cmp::Ordering;
 use std::fmt;
 use std::str::FromStr;
 
@@ -61,6 +62,15 @@ impl QueueLimit {
         match self {
             Self::Packets(most) => packets > most as usize,
             Self::Bytes(most) => octets > most,
+        }
+    }
+
+    /// Which of two is less; `None` if they are in different units.
+    pub fn compare(self, other: Self) -> Option<Ordering> {
+        match (self, other) {
+            (Self::Packets(this), Self::Packets(other)) => Some(this.cmp(&other)),
+            (Self::Bytes(this), Self::Bytes(other)) => Some(this.cmp(&other)),
+            _ => None,
         }
     }
 }

@@ -97,8 +97,8 @@ impl Spacing {
         if shape.is_some_and(|shape| !(1.01..=100.0).contains(&shape)) {
             return Err(["shape", "expected 1.01 to 100: there is no mean up to 1", "1.5 is usual"]);
         }
-        let shortest = shape.map_or(1.0, |shape| (shape - 1.0) / shape);
-        if on.as_secs_f64() * shortest * 1000.0 < interval.as_secs_f64() {
+        let least = shape.map_or(on.as_secs_f64(), |shape| shortest(on, shape));
+        if least * 1000.0 < interval.as_secs_f64() {
             return Err([
                 "on",
                 "expected at least a thousandth of the time between two packets, also of the shortest",
@@ -117,10 +117,14 @@ pub(crate) fn exponential(mean: Duration, random: &mut Stream) -> Duration {
     Duration::from_secs_f64(mean.as_secs_f64() * random.exponential())
 }
 
+/// The shortest time of a Pareto distribution with this mean and this shape, in seconds.
+fn shortest(mean: Duration, shape: f64) -> f64 {
+    mean.as_secs_f64() * (shape - 1.0) / shape
+}
+
 /// A time of a Pareto distribution with this mean and this shape.
 fn pareto(mean: Duration, shape: f64, random: &mut Stream) -> Duration {
-    let shortest = mean.as_secs_f64() * (shape - 1.0) / shape;
-    Duration::from_secs_f64((shortest * exp(random.exponential() / shape)).min(LONGEST))
+    Duration::from_secs_f64((shortest(mean, shape) * exp(random.exponential() / shape)).min(LONGEST))
 }
 
 /// When a source makes its packets.
@@ -197,8 +201,7 @@ fn in_equilibrium(
     let left = match shape {
         None => exponential(mean, random),
         Some(shape) => {
-            let shortest = mean.as_secs_f64() * (shape - 1.0) / shape;
-            let whole = shortest * exp(random.exponential() / (shape - 1.0));
+            let whole = shortest(mean, shape) * exp(random.exponential() / (shape - 1.0));
             Duration::from_secs_f64((random.uniform() * whole).min(LONGEST))
         }
     };

@@ -68,7 +68,7 @@ impl DisciplineConfig {
         }
     }
 
-    /// What is wrong with the options, for a queue of a link that holds so much.
+    /// What is wrong with the options, for a link with such a queue.
     ///
     /// # Errors
     ///
@@ -101,7 +101,7 @@ pub trait Discipline: fmt::Debug + Send {
     /// Takes out all that waits.
     fn clear(&mut self, now: Instant) -> Vec<PacketHandle>;
 
-    /// The transmitter sends so many bit/s from now on.
+    /// The transmitter has another rate from now on.
     fn set_rate(&mut self, bit_per_s: u64) {
         let _ = bit_per_s;
     }
@@ -188,4 +188,4 @@ impl Fifo {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -45,10 +45,8 @@ impl Measure for Queues {
             !link.is_wireless() && self.from.contains(&link.from()) && ends_there
         };
         let network = &mut world.network;
-        let counts: Vec<bool> = network.links().iter().map(counts).collect();
-        let lines = counts.iter().map(|_| Line::default()).collect();
-        let clock =
-            Clock { counts, from: None, until: None, lines, waits: Vec::new(), waited: Duration::ZERO };
+        let lines = network.links().iter().map(|link| counts(link).then(Line::default)).collect();
+        let clock = Clock { from: None, until: None, lines, waits: Vec::new(), waited: Duration::ZERO };
         self.clock = Some(network.observe(Box::new(clock)));
     }
 
@@ -98,13 +96,11 @@ impl Measure for Queues {
 /// Watches all of the run: what waits when the window begins has come before.
 #[derive(Debug)]
 struct Clock {
-    /// By link.
-    counts: Vec<bool>,
     /// The window, as far as it is known.
     from: Option<Instant>,
     until: Option<Instant>,
-    /// By link.
-    lines: Vec<Line>,
+    /// By link; `None` for those that do not count.
+    lines: Vec<Option<Line>>,
     /// Those of packets that have left the link.
     waits: Vec<(Instant, f64)>,
     /// Time that packets have waited in the window, together.
@@ -114,7 +110,7 @@ struct Clock {
 impl Clock {
     /// When the transmitter began with each packet in a window that has lasted until `now`, and how long it had waited, in seconds.
     fn waits(&self, now: Instant) -> impl Iterator<Item = (Instant, f64)> {
-        let on_their_way = self.lines.iter().flat_map(Line::packets);
+        let on_their_way = self.lines.iter().flatten().flat_map(Line::packets);
         let on_their_way =
             on_their_way.filter(move |waiting| waiting.start < now && self.counts_at(waiting.start));
         self.waits.iter().copied().chain(on_their_way.map(|waiting| wait(waiting.since, waiting.start)))
@@ -135,7 +131,7 @@ impl Clock {
     /// Mean number of packets that wait in a window that has lasted until `now`.
     fn mean(&self, now: Instant) -> Option<f64> {
         let window = now.saturating_since(self.from?).as_secs_f64();
-        let still = self.lines.iter().flat_map(Line::packets);
+        let still = self.lines.iter().flatten().flat_map(Line::packets);
         let still = still.map(|Waiting { since, start, .. }| self.within(*since, now.min(*start)));
         let waited = still.fold(self.waited, |sum, wait| sum + wait).as_secs_f64();
         (window > 0.0).then(|| waited / window)
@@ -144,12 +140,8 @@ impl Clock {
 
 impl Observer for Clock {
     fn on_packet(&mut self, now: Instant, link: LinkId, point: Point, packet: &Packet) {
-        if !self.counts[link.index()] {
-            return;
-        }
-        let Some(Waiting { since, start, .. }) = self.lines[link.index()].watch(now, point, packet) else {
-            return;
-        };
+        let gone = self.lines[link.index()].as_mut().and_then(|line| line.watch(now, point, packet));
+        let Some(Waiting { since, start, .. }) = gone else { return };
         self.waited += self.within(since, start.min(now));
         if start <= now && self.counts_at(start) {
             self.waits.push(wait(since, start));
@@ -157,7 +149,9 @@ impl Observer for Clock {
     }
 
     fn on_departure(&mut self, now: Instant, link: LinkId, packet: u64, start: Instant) {
-        self.lines[link.index()].expect(now, packet, start);
+        if let Some(line) = &mut self.lines[link.index()] {
+            line.expect(now, packet, start);
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use anabranch_sim::csv::field;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int64Type, UInt64Type};
 use arrow_array::{Array, RecordBatch};
@@ -53,8 +54,5 @@ fn number(out: &mut impl Write, value: f64) -> io::Result<()> {
 }
 
 fn text(out: &mut impl Write, text: &str) -> io::Result<()> {
-    if text.contains([',', '"', '\n', '\r']) {
-        return write!(out, "\"{}\"", text.replace('"', "\"\""));
-    }
-    out.write_all(text.as_bytes())
+    out.write_all(field(text).as_bytes())
 }

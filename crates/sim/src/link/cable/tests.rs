@@ -5,8 +5,8 @@ use crate::link::QueueLimit;
 use crate::link::discipline::codel::CodelConfig;
 use crate::link::discipline::pie::PieConfig;
 use crate::link::discipline::red::RedConfig;
+use crate::link::discipline::tests::packets;
 use crate::link::discipline::{DisciplineConfig, Fifo};
-use crate::packet::{Flow, NodeId, Packet, PacketSlab, Payload};
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -20,19 +20,7 @@ fn link(config: LinkConfig) -> Cable {
 }
 
 fn handles(n: usize) -> Vec<PacketHandle> {
-    let mut slab = PacketSlab::default();
-    let packet = || Packet {
-        id: 0,
-        src: NodeId(0),
-        dst: NodeId(1),
-        wire_len: 1000,
-        identification: 0,
-        hop_limit: 1,
-        traffic_class: 0,
-        path: 0,
-        payload: Payload::Tcp(Default::default()),
-    };
-    (0..n).map(|_| slab.insert(packet())).collect()
+    packets(n, Ecn::NotEct)
 }
 
 fn of_length(mut handle: PacketHandle, octets: u32) -> PacketHandle {

@@ -2,6 +2,8 @@
 //! part is told of congestion that grows with the mean length of the queue, so that flows slow down before it is full, and not all at
 //! once.
 
+use std::cmp::Ordering;
+
 use anabranch_core::time::{Duration, Instant};
 use anabranch_units::{Probability, QueueSize, Size};
 #[cfg(feature = "schema")]
@@ -50,22 +52,14 @@ impl Default for RedConfig {
 
 impl RedConfig {
     pub(super) fn check(&self, queue: QueueLimit) -> Result<(), [&'static str; 3]> {
-        let [min, max] = match (self.min.0, self.max.0) {
-            (QueueLimit::Packets(min), QueueLimit::Packets(max)) => [u64::from(min), u64::from(max)],
-            (QueueLimit::Bytes(min), QueueLimit::Bytes(max)) => [min, max],
-            _ => {
+        match self.min.0.compare(self.max.0) {
+            Some(Ordering::Less) => {}
+            Some(_) => return Err(["max", "expected more than `min`", "three times `min` is usual"]),
+            None => {
                 return Err(["max", "expected the unit of `min`", "both are in packets, or both in octets"]);
             }
-        };
-        if min >= max {
-            return Err(["max", "expected more than `min`", "three times `min` is usual"]);
         }
-        let is_never = match (self.min.0, queue) {
-            (QueueLimit::Packets(min), QueueLimit::Packets(most)) => min >= most,
-            (QueueLimit::Bytes(min), QueueLimit::Bytes(most)) => min >= most,
-            _ => false,
-        };
-        if is_never {
+        if self.min.0.compare(queue).is_some_and(Ordering::is_ge) {
             return Err([
                 "min",
                 "expected less than the link's `queue`, which is never longer",

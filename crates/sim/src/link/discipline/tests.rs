@@ -1,4 +1,4 @@
-//! Packets and times for the tests of disciplines.
+//! Packets and times for the tests of disciplines and cables.
 
 use anabranch_core::segment::Ecn;
 use anabranch_core::time::{Duration, Instant};
@@ -6,7 +6,7 @@ use anabranch_core::time::{Duration, Instant};
 use crate::packet::{NodeId, Packet, PacketHandle, PacketSlab, Payload};
 
 /// `n` packets of 1000 octets.
-pub(super) fn packets(n: usize, ecn: Ecn) -> Vec<PacketHandle> {
+pub(in crate::link) fn packets(n: usize, ecn: Ecn) -> Vec<PacketHandle> {
     let mut slab = PacketSlab::default();
     let packet = |id| Packet {
         id,

@@ -1,5 +1,6 @@
 //! Checks of links, and of who is at their ends.
 
+use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
 use super::super::file::{FactorsSection, FileConfig, LinkSection, Loss, fifty_ms};
@@ -194,13 +195,8 @@ impl Checker<'_> {
             let hint = "leave the threshold out, or say `discipline = \"drop-tail\"`";
             return self.fault(&at("ecn_threshold"), message, Some(hint));
         }
-        let above = match (link.ecn_threshold, link.queue) {
-            (Some(QueueLimit::Packets(threshold)), QueueLimit::Packets(most)) => threshold > most,
-            (Some(QueueLimit::Bytes(threshold)), QueueLimit::Bytes(most)) => threshold > most,
-            _ => false,
-        };
         match link.ecn_threshold {
-            Some(threshold) if above => {
+            Some(threshold) if threshold.compare(link.queue).is_some_and(Ordering::is_gt) => {
                 let (threshold, most) = (QueueSize(threshold), QueueSize(link.queue));
                 let message = format!("no packet is ever marked: the queue holds {most}, not {threshold}");
                 self.fault(&at("ecn_threshold"), message, Some("say less than the `queue`"))

@@ -7,7 +7,7 @@ fn pie(config: PieConfig) -> Pie {
     Pie::new(config, QueueLimit::Packets(u32::MAX), Stream::new(1, 0, "test", "pie"))
 }
 
-/// Packets of 1000 octets in each millisecond, of which one leaves, for so many milliseconds: PIE, its drops with their times, and its
+/// Packets of 1000 octets in each millisecond, of which one leaves, for a number of milliseconds: PIE, its drops with their times, and its
 /// mean delay in the second half, in seconds.
 fn overloaded(config: PieConfig, per_milli: usize, millis: u64, ecn: Ecn) -> (Pie, Vec<u64>, f64) {
     let mut pie = pie(config);
