@@ -243,8 +243,8 @@ impl Outcome {
 
     /// Payload of all packets over the time until the last was delivered, in bit/s, if packets have `payload` octets;
     /// `None` if not all were.
-    pub fn throughput(&self, payload: u16) -> Option<f64> {
-        let bits = self.expected as f64 * f64::from(payload) * 8.0;
+    pub fn throughput(&self, payload: f64) -> Option<f64> {
+        let bits = self.expected as f64 * payload * 8.0;
         self.delivered(1.0).map(|seconds| bits / seconds)
     }
 
@@ -283,7 +283,7 @@ impl Point for MptcpPoint {
             outcome.latency(0.9),
             outcome.delivered(1.0),
             outcome.delivered(0.98),
-            outcome.throughput(self.traffic().payload),
+            outcome.throughput(self.traffic().payload()),
             Some(outcome.arrivals.len() as f64 / outcome.expected as f64),
             Some(outcome.frames as f64),
             Some(outcome.frames_lost as f64),

@@ -152,7 +152,7 @@ impl RdcaPoint {
     /// Bytes of a packet, RDCA's header included.
     pub fn packet(&self) -> f64 {
         let header = config::header(&self.0.settings).expect("the point was made of it");
-        f64::from(self.traffic().payload) + header as f64
+        self.traffic().payload() + header as f64
     }
 
     /// One run.
@@ -163,7 +163,7 @@ impl RdcaPoint {
     pub fn outcome(&self, seed: u64, run: u64) -> Result<Outcome, RunError> {
         let Plan { builder, mut planned } = self.0.plan(seed, run)?;
         let (mut sim, spec) = (builder.build(), self.traffic());
-        sim.observe(FirstSent::new(spec.port, spec.payload));
+        sim.observe(FirstSent::new(spec.port, spec.payload() as u16));
         sim.run_until(spec.stop);
         let nodes = (0..self.0.scenario.nodes.len()).map(|node| NodeId(node as u32));
         let metrics = nodes.filter_map(|node| sim.world().network.adhoc_metrics(node));

@@ -2,10 +2,12 @@
 
 mod bulk;
 pub mod cbr;
+pub mod messages;
 pub(crate) mod pace;
 pub mod packets;
 pub mod rdca;
 pub mod set;
+pub mod sizes;
 mod subflows;
 
 pub use bulk::{

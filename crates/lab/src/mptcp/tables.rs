@@ -96,7 +96,7 @@ pub const QUANTITIES: [(Quantity, &str, &str); 4] = [
 ];
 
 impl Digest {
-    fn new(outcome: &Outcome, payload: u16) -> Self {
+    fn new(outcome: &Outcome, payload: f64) -> Self {
         let mut latencies = outcome.latencies.clone();
         latencies.sort_by(f64::total_cmp);
         let at = |percent: usize| latencies.get((percent * latencies.len()).div_ceil(100).checked_sub(1)?);
@@ -177,7 +177,7 @@ impl Tables {
             let point = &points[i / runs];
             let outcome = point.outcome(seed, (i % runs) as u64)?;
             work.ran();
-            let digest = Digest::new(&outcome, point.traffic().payload);
+            let digest = Digest::new(&outcome, point.traffic().payload());
             // A run's times take much room, and only the first one's are drawn.
             Ok((digest, i.is_multiple_of(runs).then_some(outcome)))
         };

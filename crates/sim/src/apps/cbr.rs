@@ -10,8 +10,10 @@ use bytes::Bytes;
 
 use super::pace::{Pace, Spacing};
 use super::packets::{Arrived, packet, read_packet};
+use super::sizes::Law;
 use crate::app::{App, Ctx};
 use crate::packet::NodeId;
+use crate::random::Stream;
 use crate::stream::{ConnId, StreamEvent};
 
 /// What a source sends, and to whom.
@@ -36,6 +38,8 @@ pub struct CbrConfig {
 pub struct CbrSource {
     config: CbrConfig,
     pace: Pace,
+    /// How long datagrams are, and what draws it, if they differ.
+    sizes: Option<(Law, Option<Stream>)>,
     next: Option<Instant>,
     /// Datagrams sent. A node that starts again goes on with their numbers.
     pub sent: u32,
@@ -45,7 +49,8 @@ impl CbrSource {
     /// A source that begins when it is started.
     pub fn new(config: CbrConfig) -> Self {
         let CbrConfig { interval, packets, .. } = config;
-        Self { config, pace: Pace::new(interval, Spacing::Constant, packets), next: None, sent: 0 }
+        let pace = Pace::new(interval, Spacing::Constant, packets);
+        Self { config, pace, sizes: None, next: None, sent: 0 }
     }
 
     /// The same, with random numbers from a stream of that purpose: two sources of a node must not share one.
@@ -61,10 +66,20 @@ impl CbrSource {
         (self.pace.spacing, self.pace.until) = (spacing, Some(until));
         self
     }
+
+    /// The same, with datagrams of these lengths, at most 65,535 octets; they are drawn from a stream of the source's purpose.
+    #[must_use]
+    pub fn sized(mut self, sizes: Law) -> Self {
+        self.sizes = Some((sizes, None));
+        self
+    }
 }
 
 impl App for CbrSource {
     fn start(&mut self, ctx: &mut Ctx<'_>) {
+        if let Some((_, random)) = &mut self.sizes {
+            random.get_or_insert_with(|| ctx.stream(&format!("sizes of {}", self.pace.purpose)));
+        }
         self.next = self.pace.start(ctx);
         self.on_timer(ctx);
     }
@@ -75,7 +90,8 @@ impl App for CbrSource {
         let CbrConfig { to, port, from_port, packets, payload, .. } = self.config;
         let Some(at) = self.next.take() else { return };
         if self.sent < packets {
-            let octets = packet(self.sent, at, payload);
+            let drawn = self.sizes.as_mut().and_then(|(law, random)| Some(law.draw(random.as_mut()?)));
+            let octets = packet(self.sent, at, drawn.map_or(payload, |octets| octets as u16));
             self.sent += 1;
             self.next = self.pace.next(at, self.sent as usize);
             if ctx.send_datagram(to, from_port, port, octets).is_err() {
@@ -147,7 +163,7 @@ impl App for CbrSink {
             self.late -= 1;
             return;
         }
-        self.arrived.push(Arrived { from, number, made, at: ctx.now() });
+        self.arrived.push(Arrived { from, number, made, at: ctx.now(), len: payload.len() as u32 });
     }
 }
 

@@ -8,12 +8,13 @@ use anabranch_units::Span;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::sizes::Sizes;
 use crate::app::Ctx;
 use crate::math::exp;
 use crate::random::Stream;
 
 /// How packets follow upon each other. The words are those of `kind` of a traffic.
-#[derive(Clone, Copy, PartialEq, Debug, Default, Deserialize, Serialize)]
+#[derive(Clone, PartialEq, Debug, Default, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Spacing {
@@ -29,6 +30,30 @@ pub enum Spacing {
     /// The same with times on and off of a Pareto distribution, whose tail makes the traffic of many sources together bursty at all
     /// scales of time (self-similar): `{ pareto-on-off = { on = "500 ms", off = "500 ms", shape = 1.5 } }`.
     ParetoOnOff(ParetoOnOff),
+    /// The receiver answers each packet, and the source makes the next a while after the reply:
+    /// `{ request-response = { reply = "20 kB", think = "1 s" } }`. Only over UDP and TCP. Delays are then from a request to the whole reply,
+    /// and a packet is delivered once it is answered.
+    RequestResponse(RequestResponse),
+}
+
+/// Requests and replies.
+#[derive(Clone, PartialEq, Debug, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct RequestResponse {
+    /// Payload of a reply, 20 B or more: a size or a distribution, as `payload`.
+    pub reply: Sizes,
+    /// Mean time from a reply to the next request, exponentially distributed; also from the start to the first.
+    #[serde(default = "a_second")]
+    pub think: Span,
+    /// After this a request without a reply is given up, and the source thinks again. Only over UDP.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "Span", extend("default" = "2 s")))]
+    pub timeout: Option<Span>,
+}
+
+fn a_second() -> Span {
+    Span(Duration::from_secs(1))
 }
 
 /// Means of exponentially distributed times.
@@ -72,9 +97,9 @@ impl Default for ParetoOnOff {
 
 impl Spacing {
     /// Packets that a source makes at most which has that much time, the first at once; `None` if chance decides.
-    pub(crate) fn most_packets(self, time: Duration, interval: Duration) -> Option<u32> {
+    pub(crate) fn most_packets(&self, time: Duration, interval: Duration) -> Option<u32> {
         match self {
-            Self::Poisson => None,
+            Self::Poisson | Self::RequestResponse(_) => None,
             Self::Constant | Self::OnOff(_) | Self::ParetoOnOff(_) => {
                 let intervals = time.as_nanos() / interval.as_nanos().max(1);
                 Some(u32::try_from(intervals).unwrap_or(u32::MAX).saturating_add(1))
@@ -83,16 +108,16 @@ impl Spacing {
     }
 
     /// Mean times on and off, and the shape of their distribution if it is Pareto's; `None` if the source is always on.
-    fn periods(self) -> Option<(Duration, Duration, Option<f64>)> {
+    fn periods(&self) -> Option<(Duration, Duration, Option<f64>)> {
         match self {
-            Self::Constant | Self::Poisson => None,
+            Self::Constant | Self::Poisson | Self::RequestResponse(_) => None,
             Self::OnOff(OnOff { on, off }) => Some((on.0, off.0, None)),
-            Self::ParetoOnOff(ParetoOnOff { on, off, shape }) => Some((on.0, off.0, Some(shape))),
+            Self::ParetoOnOff(ParetoOnOff { on, off, shape }) => Some((on.0, off.0, Some(*shape))),
         }
     }
 
     /// What is wrong with the options, for sources that make packets in such an interval: the key, the reason, and what to do.
-    pub(crate) fn check(self, interval: Duration) -> Result<(), [&'static str; 3]> {
+    pub(crate) fn check(&self, interval: Duration) -> Result<(), [&'static str; 3]> {
         let Some((on, off, shape)) = self.periods() else { return Ok(()) };
         if shape.is_some_and(|shape| !(1.01..=100.0).contains(&shape)) {
             return Err(["shape", "expected 1.01 to 100: there is no mean up to 1", "1.5 is usual"]);
@@ -156,9 +181,10 @@ impl Pace {
     /// When a source that starts now makes its first packet; `None` if that is too late for any.
     pub(super) fn start(&mut self, ctx: &Ctx<'_>) -> Option<Instant> {
         let random = self.random.insert(ctx.stream(&self.purpose));
-        let (first, on_until) = match self.spacing.periods() {
-            None => (ctx.now(), None),
-            Some(periods) => {
+        let (first, on_until) = match (&self.spacing, self.spacing.periods()) {
+            (Spacing::RequestResponse(_), _) => (ctx.now() + exponential(self.interval, random), None),
+            (_, None) => (ctx.now(), None),
+            (_, Some(periods)) => {
                 let (first, until) = in_equilibrium(ctx.now(), periods, random);
                 (first, Some(until))
             }
@@ -167,14 +193,14 @@ impl Pace {
         self.until.is_none_or(|until| first <= until).then_some(first)
     }
 
-    /// When the next packet is made after one at `at`, the one after `made` packets; `None` after the last, and before the
-    /// start. A constant rate draws no random number.
+    /// When the next packet is made after one at `at`, or after a reply at `at`, the one after `made` packets; `None` after the last,
+    /// and before the start. A constant rate draws no random number.
     pub(super) fn next(&mut self, at: Instant, made: usize) -> Option<Instant> {
         let random = self.random.as_mut()?;
         let interval = self.interval.max(Duration::from_nanos(1));
-        let next = match (self.spacing, self.spacing.periods()) {
+        let next = match (&self.spacing, self.spacing.periods()) {
             (_, Some(periods)) => in_bursts(at, interval, periods, &mut self.on_until, random),
-            (Spacing::Poisson, None) => at + exponential(self.interval, random),
+            (Spacing::Poisson | Spacing::RequestResponse(_), None) => at + exponential(self.interval, random),
             (_, None) => at + interval,
         };
         (made < self.packets as usize && self.until.is_none_or(|until| next <= until)).then_some(next)
@@ -267,7 +293,7 @@ mod tests {
     }
 
     fn bursts(spacing: Spacing, seconds: u64, seed: u64) -> Vec<f64> {
-        let mut pace = Pace::new(Duration::from_millis(10), spacing, u32::MAX);
+        let mut pace = Pace::new(Duration::from_millis(10), spacing.clone(), u32::MAX);
         pace.random = Some(Stream::new(seed, 0, "test", "bursts"));
         pace.until = Some(Instant::ZERO + Duration::from_secs(seconds));
         let periods = spacing.periods().expect("it is off at times");
@@ -341,7 +367,7 @@ mod tests {
             let spacing = Spacing::ParetoOnOff(ParetoOnOff { on, off, shape });
             let mut counts = vec![0.0; 40_000];
             for source in 0..100 {
-                for at in bursts(spacing, 4000, source) {
+                for at in bursts(spacing.clone(), 4000, source) {
                     if let Some(count) = counts.get_mut((at * 10.0) as usize) {
                         *count += 1.0;
                     }
@@ -376,7 +402,7 @@ mod tests {
             // A quarter of 100 packets a second of 4000 sources in each half of a second.
             let mut counts = [0.0; 6];
             for source in 0..4000 {
-                for at in bursts(spacing, 3, source) {
+                for at in bursts(spacing.clone(), 3, source) {
                     if let Some(count) = counts.get_mut((at * 2.0) as usize) {
                         *count += 1.0 / (4000.0 * 50.0 * 0.25);
                     }
@@ -391,7 +417,7 @@ mod tests {
         let ages = Span(Duration::from_secs(3_000_000_000));
         let spacing = Spacing::OnOff(OnOff { on: Span(Duration::from_millis(1)), off: ages });
         for seed in 0..100 {
-            let mut pace = Pace::new(Duration::from_secs(1), spacing, u32::MAX);
+            let mut pace = Pace::new(Duration::from_secs(1), spacing.clone(), u32::MAX);
             pace.random = Some(Stream::new(seed, 0, "test", "ages"));
             pace.until = Some(Instant::ZERO + Duration::from_secs(50));
             pace.on_until = Some(Instant::ZERO);

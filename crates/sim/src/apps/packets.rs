@@ -287,6 +287,8 @@ pub struct Arrived {
     pub made: Instant,
     /// When its last octet could be read.
     pub at: Instant,
+    /// Its octets.
+    pub len: u32,
 }
 
 /// A connection, and the beginning of a packet that is not whole.
@@ -355,7 +357,7 @@ impl PacketSink {
             self.again += 1;
         } else {
             *next += 1;
-            self.arrived.push(Arrived { from, number, made, at: now });
+            self.arrived.push(Arrived { from, number, made, at: now, len: octets.len() as u32 });
         }
     }
 }

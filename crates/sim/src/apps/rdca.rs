@@ -14,9 +14,11 @@ use bytes::Bytes;
 
 use super::pace::{Pace, Spacing};
 use super::packets::{Arrived, packet, read_packet};
+use super::sizes::Law;
 use crate::app::{App, Ctx};
 use crate::network::RouteChange;
 use crate::packet::NodeId;
+use crate::random::Stream;
 use crate::stream::{ConnId, StreamEvent};
 
 pub use anabranch_core::rdca::Outcome;
@@ -72,6 +74,8 @@ pub struct RdcaSource {
     sender: Option<core::Sender>,
     next: Option<Instant>,
     made: Vec<Instant>,
+    /// How long packets are, what draws it, and how long those are that were made, if they differ.
+    sizes: Option<(Law, Option<Stream>, Vec<u16>)>,
     /// When each packet was first sent, as far as it was.
     sent: Vec<Instant>,
     /// Packets that the sender has taken.
@@ -101,6 +105,7 @@ impl RdcaSource {
             sender: None,
             next: None,
             made: Vec::new(),
+            sizes: None,
             sent: Vec::new(),
             taken: 0,
             most_waiting: 0,
@@ -116,6 +121,13 @@ impl RdcaSource {
     #[must_use]
     pub fn paced(mut self, spacing: Spacing, until: Instant) -> Self {
         (self.pace.spacing, self.pace.until) = (spacing, Some(until));
+        self
+    }
+
+    /// The same, with packets of these lengths, which each fit into a datagram; they are drawn from a stream of the source's purpose.
+    #[must_use]
+    pub fn sized(mut self, sizes: Law) -> Self {
+        self.sizes = Some((sizes, None, Vec::new()));
         self
     }
 
@@ -161,6 +173,9 @@ impl RdcaSource {
         while let Some(at) = self.next.filter(|at| *at <= now) {
             if self.config.packets > 0 {
                 self.made.push(at);
+                if let Some((law, Some(random), sizes)) = &mut self.sizes {
+                    sizes.push(law.draw(random) as u16);
+                }
             }
             self.next = self.pace.next(at, self.made.len());
         }
@@ -170,7 +185,10 @@ impl RdcaSource {
     fn hand_over(&mut self, now: Instant) {
         let Some(sender) = &mut self.sender else { return };
         while let Some(made) = self.made.get(self.taken as usize) {
-            if sender.write(now, packet(self.taken, *made, self.config.payload)).is_err() {
+            let sizes = self.sizes.as_ref().map(|(_, _, sizes)| sizes);
+            let drawn = sizes.and_then(|sizes| sizes.get(self.taken as usize));
+            let payload = drawn.copied().unwrap_or(self.config.payload);
+            if sender.write(now, packet(self.taken, *made, payload)).is_err() {
                 break;
             }
             self.taken += 1;
@@ -227,7 +245,11 @@ impl App for RdcaSource {
     fn start(&mut self, ctx: &mut Ctx<'_>) {
         let (pace, before) = (self.pace.clone(), self.made_in_all());
         let lives = self.lives.wrapping_add(1);
-        *self = Self { lives, pace, before, ..Self::new(self.config) };
+        let sizes = self.sizes.take().map(|(law, random, _)| {
+            let random = random.or_else(|| Some(ctx.stream(&format!("sizes of {}", self.pace.purpose))));
+            (law, random, Vec::new())
+        });
+        *self = Self { lives, pace, before, sizes, ..Self::new(self.config) };
         if ctx.bind(self.config.from_port).is_err() {
             ctx.trace(format_args!("port {} is taken: this source hears nothing", self.config.from_port));
         }
@@ -348,7 +370,7 @@ impl RdcaSink {
                 match read_packet(&payload).filter(|(number, _)| number * self.pieces == seq.0) {
                     Some((number, made)) if number == *next => {
                         *next += 1;
-                        self.arrived.push(Arrived { from, number, made, at: now });
+                        self.arrived.push(Arrived { from, number, made, at: now, len: payload.len() as u32 });
                     }
                     Some((number, _)) if number < *next => self.again += 1,
                     Some(_) | None => self.wrong += 1,

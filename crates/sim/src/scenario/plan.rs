@@ -13,6 +13,7 @@ use bytes::Bytes;
 
 pub use self::set::PlannedSet;
 pub use self::traffic::PlannedTraffic;
+pub(super) use self::traffic::TIMEOUT;
 use super::deployment::{Drawn, Undrawable};
 use super::radio::Channel;
 use super::{ContentSpec, NodeKind, Scenario, Scheme, TransferSpec};

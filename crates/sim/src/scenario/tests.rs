@@ -12,6 +12,7 @@ mod figures;
 mod hosts;
 mod malformed;
 mod mesh;
+mod messages;
 mod mptcp;
 mod names;
 mod packets;

@@ -8,8 +8,9 @@ use serde::{Deserialize, Serialize};
 use super::mptcp::{MptcpSection, MptcpSpec};
 use super::options::WordOrTable;
 use super::rdca::RdcaOptions;
-use super::units::{Rate, Size, Span};
+use super::units::{Rate, Span};
 use crate::apps::packets::Spacing;
+use crate::apps::sizes::{Law, Sizes};
 use crate::packet::NodeId;
 use crate::transport::TransportConfig;
 
@@ -53,6 +54,25 @@ impl FromName {
     }
 }
 
+/// Which connection carries a packet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum Connection {
+    /// One for all packets of a source.
+    #[default]
+    One,
+    /// One for each packet, so that its delay is a flow's completion time, from the handshake to the last octet at the receiver. Where
+    /// it fails the packet is lost.
+    Each,
+}
+
+impl Connection {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 /// When the sources of a traffic begin.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
@@ -83,12 +103,16 @@ pub struct TrafficSection {
     pub from: FromName,
     /// The receiver.
     pub to: String,
-    /// Payload of a packet, 12 B to 65,000 B.
-    pub payload: Size,
+    /// Payload of a packet, 12 B to 65,000 B: a size, or a distribution. Over TCP with `connection = "each"` or a distribution, and of
+    /// requests, 20 B to 1 GB; a distribution over RDCA has no more than a datagram.
+    pub payload: Sizes,
+    /// Which connection carries a packet. Only for "tcp".
+    #[serde(default, skip_serializing_if = "Connection::is_default")]
+    pub connection: Connection,
     /// Mean time between two packets of a source; where it is off at times, while it is on. Either this or `rate`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval: Option<Span>,
-    /// Payload that a source makes per second; where it is off at times, while it is on. Either this or `interval`.
+    /// Payload that a source makes per second on average; where it is off at times, while it is on. Either this or `interval`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
     /// When the sources begin.
@@ -133,7 +157,11 @@ pub struct TrafficSpec {
     /// What carries the packets.
     pub carrier: Carrier,
     /// Octets of a packet.
-    pub payload: u16,
+    pub sizes: Law,
+    /// Octets of a reply, and when a request without one is given up, if packets are requests.
+    pub replies: Option<Replies>,
+    /// Which connection carries a packet.
+    pub connection: Connection,
     /// Mean time between two packets of a source.
     pub interval: Duration,
     /// How packets follow one another.
@@ -148,6 +176,38 @@ pub struct TrafficSpec {
     pub packets: Option<u32>,
     /// Port of the receiver. Over datagrams the senders have the next one.
     pub port: u16,
+}
+
+/// Replies to packets that are requests.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Replies {
+    /// Octets of a reply.
+    pub sizes: Law,
+    /// When a request without a reply is given up, over UDP.
+    pub timeout: Duration,
+}
+
+impl TrafficSpec {
+    /// Octets of a packet; the mean where they differ.
+    pub fn payload(&self) -> f64 {
+        self.sizes.mean()
+    }
+
+    /// Sources have a port for datagrams: the one behind the receiver's.
+    pub(crate) fn sources_hear(&self) -> bool {
+        match self.carrier {
+            Carrier::Rdca(_) => true,
+            Carrier::Udp => self.replies.is_some(),
+            Carrier::Tcp(_) | Carrier::Mptcp(_) => false,
+        }
+    }
+
+    /// Packets are messages ([`crate::apps::messages`]), since they differ, have a connection each, or are answered.
+    pub(crate) fn is_messages(&self) -> bool {
+        let over_tcp = matches!(self.carrier, Carrier::Tcp(_));
+        self.replies.is_some()
+            || over_tcp && (self.connection == Connection::Each || self.sizes.constant().is_none())
+    }
 }
 
 /// The senders of a traffic.

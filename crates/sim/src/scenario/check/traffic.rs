@@ -7,20 +7,25 @@ use anabranch_wire::ip::UDP_HEADER_LEN;
 
 use super::super::deployment::Choice;
 use super::super::file::FileConfig;
+use super::super::plan::TIMEOUT;
 use super::super::radio::RadioSpec;
 use super::super::rdca::RdcaOptions;
-use super::super::traffic::{Carrier, Over, Senders, TrafficSection, TrafficSpec};
+use super::super::traffic::{Carrier, Connection, Over, Replies, Senders, TrafficSection, TrafficSpec};
 use super::super::{Scenario, TransferSpec, units};
 use super::deployment::Named;
 use super::{Checked, Checker, at};
-use crate::apps::packets::LEAST_PACKET;
+use crate::apps::messages::LEAST_MESSAGE;
+use crate::apps::packets::{LEAST_PACKET, Spacing};
 use crate::apps::set::{GATEWAY_PORT, NODE_PORT};
+use crate::apps::sizes::{Bounds, Law};
 use crate::packet::NodeId;
 
 /// The first port of receivers; a traffic has two.
 const FIRST_PORT: u16 = 9_100;
-/// Payload of a packet at most, in bytes.
-const LARGEST: u64 = 65_000;
+/// Payload of a packet at most, in octets.
+const LARGEST: u32 = 65_000;
+/// Octets of a message over a connection.
+const MESSAGE: Bounds = Bounds { least: LEAST_MESSAGE, most: 1_000_000_000 };
 /// Octets of a TCP header without options: these are counted as payload.
 const TCP_HEADER: u32 = 20;
 
@@ -42,7 +47,7 @@ impl Checker<'_> {
         Ok(all)
     }
 
-    /// No port of a node is used twice: receivers have one, senders of RDCA the next.
+    /// No port of a node is used twice: receivers have one, senders that are answered by datagrams the next.
     fn ports_differ(
         &self,
         i: usize,
@@ -55,11 +60,11 @@ impl Checker<'_> {
             let message = format!("`{}` receives on this port or the next one already", other.name);
             return self.fault(at!["traffic", i, "port"], message, Some("ports lie two or more apart"));
         }
-        let senders = |spec: &TrafficSpec| match (&spec.from, &spec.carrier) {
-            (Senders::Nodes(nodes), Carrier::Rdca(_)) => nodes.clone(),
+        let senders = |spec: &TrafficSpec| match (&spec.from, spec.sources_hear()) {
+            (_, false) => Vec::new(),
+            (Senders::Nodes(nodes), true) => nodes.clone(),
             // Those of a group are not known yet: any node may be one.
-            (Senders::Group(_), Carrier::Rdca(_)) => (0..scenario.nodes.len() as u32).map(NodeId).collect(),
-            _ => Vec::new(),
+            (Senders::Group(_), true) => (0..scenario.nodes.len() as u32).map(NodeId).collect(),
         };
         let used = |spec: &TrafficSpec| {
             let sends = senders(spec).into_iter().map(|node| (node, spec.port + 1));
@@ -68,7 +73,7 @@ impl Checker<'_> {
         let own = used(spec);
         if let Some(other) = all.iter().find(|other| !used(other).is_disjoint(&own)) {
             let message = format!("`{}` uses the port at one of the nodes already", other.name);
-            let hint = "senders of RDCA use the port behind the receiver's: let ports lie two or more apart";
+            let hint = "senders that are answered use the port behind the receiver's: let ports lie two or more apart";
             return self.fault(at!["traffic", i, "port"], message, Some(hint));
         }
         let requests = scenario.transfers.iter().any(|transfer| !transfer.scheme.is_bulk());
@@ -152,13 +157,14 @@ impl Checker<'_> {
         if section.packets == Some(0) {
             return self.fault(at!["traffic", i, "packets"], "a source makes at least one packet", None);
         }
-        let payload = self.payload(i, section)?;
-        let interval = self.interval(i, section, payload)?;
+        let carrier = self.carrier(i, section)?;
+        let sizes = self.payload(i, section, &carrier)?;
+        let replies = self.replies(i, section)?;
+        let interval = self.interval(i, section, &sizes)?;
         if let Err([key, message, hint]) = section.kind.0.check(interval) {
             return self.fault(at!["traffic", i, "kind"], format!("`{key}`: {message}"), Some(hint));
         }
-        let carrier = self.carrier(i, section)?;
-        self.fits(i, section, payload, &carrier, scenario)?;
+        self.fits(i, section, sizes.most(), &carrier, scenario)?;
         let port = section
             .port
             .unwrap_or(u16::try_from(2 * i).map_or(u16::MAX, |offset| FIRST_PORT.saturating_add(offset)));
@@ -170,9 +176,11 @@ impl Checker<'_> {
             from,
             to,
             carrier,
-            payload,
+            sizes,
+            replies,
+            connection: section.connection,
             interval,
-            spacing: section.kind.0,
+            spacing: section.kind.0.clone(),
             start,
             phase: section.phase,
             stop,
@@ -181,21 +189,89 @@ impl Checker<'_> {
         })
     }
 
-    fn payload(&self, i: usize, section: &TrafficSection) -> Checked<u16> {
-        let range = u64::from(LEAST_PACKET)..=LARGEST;
-        match u16::try_from(section.payload.0).ok().filter(|_| range.contains(&section.payload.0)) {
-            Some(payload) => Ok(payload),
-            None => {
-                let message = format!("expected {LEAST_PACKET} B, for number and time, to {LARGEST} B");
-                self.fault(at!["traffic", i, "payload"], message, None)
+    fn payload(&self, i: usize, section: &TrafficSection, carrier: &Carrier) -> Checked<Law> {
+        let is_drawn = section.payload.constant().is_none();
+        if section.connection == Connection::Each && section.over != Over::Tcp {
+            let message = "each packet has a connection of its own with `over = \"tcp\"` only";
+            return self.fault(at!["traffic", i, "connection"], message, None);
+        }
+        if is_drawn && section.over == Over::Mptcp {
+            let message = "packets over \"mptcp\" are all alike";
+            return self.fault(
+                at!["traffic", i, "payload"],
+                message,
+                Some("send over \"tcp\", or give one size"),
+            );
+        }
+        let is_answered = matches!(section.kind.0, Spacing::RequestResponse(_));
+        let over_tcp =
+            section.over == Over::Tcp && (is_drawn || is_answered || section.connection == Connection::Each);
+        let bounds = match carrier {
+            _ if over_tcp => MESSAGE,
+            // A longer one would be cut, and cut packets are numbered by their pieces.
+            Carrier::Rdca(options) if is_drawn => {
+                let most = options.config.sender.max_payload().min(LARGEST as usize) as u32;
+                Bounds { least: LEAST_PACKET.into(), most }
+            }
+            _ if is_answered => Bounds { most: LARGEST, ..MESSAGE },
+            _ => Bounds { least: LEAST_PACKET.into(), most: LARGEST },
+        };
+        section
+            .payload
+            .check(bounds)
+            .or_else(|(message, hint)| self.fault(at!["traffic", i, "payload"], message, hint))
+    }
+
+    /// What requests are answered with.
+    fn replies(&self, i: usize, section: &mut TrafficSection) -> Checked<Option<Replies>> {
+        let Spacing::RequestResponse(exchange) = &mut section.kind.0 else { return Ok(None) };
+        if section.over != Over::Udp && section.over != Over::Tcp {
+            let message = "requests and replies go over \"udp\" and \"tcp\"";
+            return self.fault(at!["traffic", i, "over"], message, None);
+        }
+        if section.over != Over::Udp && exchange.timeout.is_some() {
+            let message = "`timeout` has no meaning over \"tcp\", which repeats what is lost";
+            return self.fault(at!["traffic", i, "kind"], message, None);
+        }
+        let bounds = match section.over {
+            Over::Udp => Bounds { most: LARGEST, ..MESSAGE },
+            _ => MESSAGE,
+        };
+        if section.over == Over::Udp {
+            exchange.timeout.get_or_insert(units::Span(TIMEOUT));
+        }
+        let timeout = exchange.timeout.map_or(TIMEOUT, |timeout| timeout.0);
+        if timeout.is_zero() {
+            return self.fault(at!["traffic", i, "kind"], "`timeout`: a reply takes some time", None);
+        }
+        match exchange.reply.check(bounds) {
+            Ok(sizes) => Ok(Some(Replies { sizes, timeout })),
+            Err((message, hint)) => {
+                self.fault(at!["traffic", i, "kind"], format!("`reply`: {message}"), hint)
             }
         }
     }
 
-    fn interval(&self, i: usize, section: &TrafficSection, payload: u16) -> Checked<Duration> {
+    fn interval(&self, i: usize, section: &TrafficSection, sizes: &Law) -> Checked<Duration> {
+        if let Spacing::RequestResponse(exchange) = &section.kind.0 {
+            let given = [("interval", section.interval.is_some()), ("rate", section.rate.is_some())];
+            if let Some((key, _)) = given.iter().find(|(_, given)| *given) {
+                let message = "a request follows the reply to the last: there is no interval between packets";
+                return self.fault(
+                    at!["traffic", i, *key],
+                    message,
+                    Some("`think` is the time between them"),
+                );
+            }
+            if exchange.think.0.is_zero() {
+                let message = "`think`: some time passes between a reply and the next request";
+                return self.fault(at!["traffic", i, "kind"], message, None);
+            }
+            return Ok(exchange.think.0);
+        }
         let interval = match (section.interval, section.rate) {
             (Some(interval), None) => interval.0,
-            (None, Some(rate)) => Duration::from_secs_f64(f64::from(payload) * 8.0 / rate.0 as f64),
+            (None, Some(rate)) => Duration::from_secs_f64(sizes.mean() * 8.0 / rate.0 as f64),
             (Some(_), Some(_)) => {
                 return self.fault(at!["traffic", i, "rate"], "both `interval` and `rate` are given", None);
             }
@@ -306,7 +382,7 @@ impl Checker<'_> {
         &self,
         i: usize,
         section: &TrafficSection,
-        payload: u16,
+        payload: u32,
         carrier: &Carrier,
         scenario: &Scenario,
     ) -> Checked<()> {
@@ -316,10 +392,10 @@ impl Checker<'_> {
             Carrier::Mptcp(spec) => return self.segments_fit(i, section, spec.config.tcp.mss, scenario),
             Carrier::Rdca(options) => {
                 let sender = &options.config.sender;
-                if usize::from(payload) > sender.longest() {
+                if payload as usize > sender.longest() {
                     let message = format!(
                         "it is cut into {} datagrams, and half of a queue of {} has room for {} bytes",
-                        sender.pieces(payload.into()),
+                        sender.pieces(payload as usize),
                         sender.queue_packets,
                         sender.longest()
                     );
@@ -331,13 +407,13 @@ impl Checker<'_> {
                 }
                 // A longer packet is cut into datagrams.
                 let most = sender.max_payload();
-                ((usize::from(sender.datagram) - most) as u32, usize::from(payload).min(most) as u16)
+                ((usize::from(sender.datagram) - most) as u32, (payload as usize).min(most) as u32)
             }
         };
         let Some(radio) = self.radio_of(section, scenario) else { return Ok(()) };
         let headers = scenario.network.ip.header_len() + UDP_HEADER_LEN as u32 + headers;
         let room = radio.channel.mtu().saturating_sub(headers);
-        match u32::from(payload) <= room {
+        match payload <= room {
             true => Ok(()),
             false => {
                 let message = format!("a packet of the radio has room for {room} bytes of payload");

@@ -1,11 +1,12 @@
 //! Sources and sinks of packets.
 
-use anabranch_core::time::Instant;
+use anabranch_core::time::{Duration, Instant};
 
 use super::super::deployment::Drawn;
-use super::super::traffic::{Carrier, Phase, Senders, TrafficSpec};
+use super::super::traffic::{Carrier, Connection, Phase, Senders, TrafficSpec};
 use super::{Plan, Scenario};
 use crate::apps::cbr::{CbrConfig, CbrSink, CbrSource};
+use crate::apps::messages::{Hears, MessageConfig, MessageSink, MessageSource, Via};
 use crate::apps::packets::{PacketSink, PacketSource, PacketSourceConfig};
 use crate::apps::rdca::{RdcaConfig, RdcaSink, RdcaSource};
 use crate::event::AppId;
@@ -18,9 +19,9 @@ use crate::sim::Builder;
 pub struct PlannedTraffic {
     /// Its index in [`Scenario::traffic`].
     pub index: usize,
-    /// The receiver: a [`CbrSink`], [`PacketSink`] or [`RdcaSink`].
+    /// The receiver: a [`CbrSink`], [`PacketSink`], [`MessageSink`] or [`RdcaSink`].
     pub sink: AppId,
-    /// The senders, each a [`CbrSource`], [`PacketSource`] or [`RdcaSource`].
+    /// The senders, each a [`CbrSource`], [`PacketSource`], [`MessageSource`] or [`RdcaSource`].
     pub sources: Vec<(NodeId, AppId)>,
 }
 
@@ -48,6 +49,9 @@ impl Scenario {
     }
 }
 
+/// When a request without a reply is given up, over UDP, if nothing else is said.
+pub(in crate::scenario) const TIMEOUT: Duration = Duration::from_secs(2);
+
 /// The purpose of a source's random stream: the first traffic of a file has the one that sources have by themselves.
 fn stream(index: usize, name: &str) -> String {
     if index == 0 { "packets".to_owned() } else { format!("packets of {name}") }
@@ -56,13 +60,17 @@ fn stream(index: usize, name: &str) -> String {
 impl TrafficSpec {
     fn add_sink(&self, builder: &mut Builder) -> AppId {
         let (at, begin) = (self.to, Instant::ZERO);
+        if self.is_messages() {
+            let hears = self.carrier.transport().map_or(Hears::Datagrams, Hears::Connections);
+            return builder.app(at, begin, MessageSink::new(self.port, hears));
+        }
         match (&self.carrier, self.carrier.transport()) {
             (Carrier::Rdca(options), _) => {
-                let pieces = options.config.sender.pieces(self.payload.into()) as u32;
+                let pieces = options.config.sender.pieces(self.sizes.most() as usize) as u32;
                 builder.app(at, begin, RdcaSink::new(self.port, options.config.sink).cut_into(pieces))
             }
             (_, Some(transport)) => {
-                builder.app(at, begin, PacketSink::new(self.port, self.payload, transport))
+                builder.app(at, begin, PacketSink::new(self.port, self.most_payload(), transport))
             }
             (_, None) => builder.app(at, begin, CbrSink::new(self.port)),
         }
@@ -75,13 +83,21 @@ impl TrafficSpec {
         (begin, end): (Instant, Instant),
         stream: String,
     ) -> AppId {
-        let Self { to, port, payload, interval, spacing, stop: until, .. } = *self;
-        let (packets, from_port) = (self.most_packets(begin), port + 1);
+        let Self { to, port, interval, stop: until, .. } = *self;
+        let (packets, from_port, payload) = (self.most_packets(begin), port + 1, self.most_payload());
+        let spacing = self.spacing.clone();
+        if self.is_messages() {
+            let source = self.message_source((packets, from_port), (until < end).then_some(until));
+            return builder.app(node, begin, source);
+        }
+        let drawn = Some(&self.sizes).filter(|sizes| sizes.constant().is_none());
         match (&self.carrier, self.carrier.transport()) {
             (Carrier::Rdca(options), _) => {
                 let (sender, notices) = (options.config.sender, options.notices);
                 let config = RdcaConfig { to, port, from_port, packets, payload, interval, sender, notices };
-                builder.app(node, begin, RdcaSource::new(config).paced(spacing, until).drawing_from(stream))
+                let source = RdcaSource::new(config).paced(spacing, until).drawing_from(stream);
+                let source = drawn.cloned().into_iter().fold(source, RdcaSource::sized);
+                builder.app(node, begin, source)
             }
             (carrier, Some(transport)) => {
                 let (subflows, adaptation) = match carrier {
@@ -104,9 +120,41 @@ impl TrafficSpec {
             }
             (_, None) => {
                 let config = CbrConfig { to, port, from_port, packets, payload, interval };
-                builder.app(node, begin, CbrSource::new(config).paced(spacing, until).drawing_from(stream))
+                let source = CbrSource::new(config).paced(spacing, until).drawing_from(stream);
+                let source = drawn.cloned().into_iter().fold(source, CbrSource::sized);
+                builder.app(node, begin, source)
             }
         }
+    }
+
+    /// Octets of the longest packet of those that are no messages.
+    fn most_payload(&self) -> u16 {
+        u16::try_from(self.sizes.most()).unwrap_or(u16::MAX)
+    }
+
+    /// A source of packets that are messages, so many at most, from that port; none is made after `until`.
+    fn message_source(&self, (packets, from_port): (u32, u16), until: Option<Instant>) -> MessageSource {
+        let Self { to, port, interval, .. } = *self;
+        let via = match (self.carrier.transport(), self.connection) {
+            (Some(transport), Connection::One) => Via::Connection(transport),
+            (Some(transport), Connection::Each) => Via::Connections(transport),
+            (None, _) => {
+                let timeout = self.replies.as_ref().map_or(TIMEOUT, |replies| replies.timeout);
+                Via::Datagrams { from_port, timeout }
+            }
+        };
+        MessageSource::new(MessageConfig {
+            to,
+            port,
+            packets,
+            sizes: self.sizes.clone(),
+            replies: self.replies.as_ref().map(|replies| replies.sizes.clone()),
+            spacing: self.spacing.clone(),
+            interval,
+            until,
+            via,
+            name: self.name.clone(),
+        })
     }
 
     /// Packets that a source makes at most, which begins then.

@@ -1,5 +1,6 @@
 //! The figures of packets that sources make.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use anabranch_core::time::Instant;
@@ -7,6 +8,7 @@ use anabranch_core::time::Instant;
 use super::super::traffic::{Carrier, TrafficSpec};
 use super::{Metrics, PlannedTraffic, put};
 use crate::apps::cbr::{CbrSink, CbrSource};
+use crate::apps::messages::{MessageSink, MessageSource};
 use crate::apps::packets::{Arrived, PacketSink, PacketSource};
 use crate::apps::rdca::{RdcaSink, RdcaSource};
 use crate::event::AppId;
@@ -23,11 +25,12 @@ pub(super) fn metrics(
     end: Instant,
 ) {
     let place = format!("traffic.{}", spec.name);
-    let arrived = arrived(spec, planned, sim);
+    let arrived = &*arrived(spec, planned, sim);
     let made: u64 = planned.sources.iter().map(|(_, app)| made(spec, *app, sim)).sum();
     let seconds = end.min(spec.stop).saturating_since(spec.start).as_secs_f64();
-    let in_time = arrived.iter().filter(|packet| packet.at <= spec.stop).count();
-    let throughput = (seconds > 0.0).then(|| in_time as f64 * f64::from(spec.payload) * 8.0 / seconds);
+    let in_time = arrived.iter().filter(|packet| packet.at <= spec.stop);
+    let octets: f64 = in_time.map(|packet| f64::from(packet.len)).sum();
+    let throughput = (seconds > 0.0).then(|| octets * 8.0 / seconds);
     let mut delays: Vec<f64> =
         arrived.iter().map(|packet| packet.at.saturating_since(packet.made).as_secs_f64()).collect();
     delays.sort_by(f64::total_cmp);
@@ -41,20 +44,38 @@ pub(super) fn metrics(
     put(metrics, &place, "delay_mean_s", mean, "s");
     put(metrics, &place, "delay_p50_s", quantile(&delays, 0.5), "s");
     put(metrics, &place, "delay_p95_s", quantile(&delays, 0.95), "s");
+    if spec.is_messages() {
+        put(metrics, &place, "delay_p99_s", quantile(&delays, 0.99), "s");
+        let failures = planned.sources.iter().map(|(_, app)| sim.app::<MessageSource>(*app).failures);
+        put(metrics, &place, "failures", Some(failures.map(f64::from).sum()), "1");
+    }
     put(metrics, &place, "fairness", fairness(arrived, planned), "1");
 }
 
-/// The packets that the receiver's application has had.
-fn arrived<'s>(spec: &TrafficSpec, planned: &PlannedTraffic, sim: &'s Simulation) -> &'s [Arrived] {
-    match &spec.carrier {
+/// The packets that the receiver's application has had; requests once they are answered, with the length of the reply.
+fn arrived<'s>(spec: &TrafficSpec, planned: &PlannedTraffic, sim: &'s Simulation) -> Cow<'s, [Arrived]> {
+    if spec.replies.is_some() {
+        let of = |(node, app): &(NodeId, AppId)| {
+            let answered = sim.app::<MessageSource>(*app).answered.iter();
+            answered.map(|reply| Arrived { from: *node, ..*reply }).collect::<Vec<_>>()
+        };
+        return planned.sources.iter().flat_map(of).collect();
+    }
+    if spec.is_messages() {
+        return Cow::Borrowed(&sim.app::<MessageSink>(planned.sink).arrived);
+    }
+    Cow::Borrowed(match &spec.carrier {
         Carrier::Udp => &sim.app::<CbrSink>(planned.sink).arrived,
         Carrier::Tcp(_) | Carrier::Mptcp(_) => &sim.app::<PacketSink>(planned.sink).arrived,
         Carrier::Rdca(_) => &sim.app::<RdcaSink>(planned.sink).arrived,
-    }
+    })
 }
 
 /// Packets that a source has made.
 fn made(spec: &TrafficSpec, source: AppId, sim: &Simulation) -> u64 {
+    if spec.is_messages() {
+        return sim.app::<MessageSource>(source).made.into();
+    }
     match &spec.carrier {
         Carrier::Udp => sim.app::<CbrSource>(source).sent.into(),
         Carrier::Tcp(_) | Carrier::Mptcp(_) => sim.app::<PacketSource>(source).made_in_all(),

@@ -1,0 +1,567 @@
+//! Messages that differ in length, that each have a connection of their own, or that are answered: [`MessageSource`] and
+//! [`MessageSink`].
+//!
+//! A message says which it is, when it was made, how long it is, and how long its reply is to be: it is known of each when all of it
+//! had arrived, and of a reply when the source had all of it. Messages that are all alike and share a connection are
+//! [`super::packets`].
+
+use std::collections::{BTreeMap, VecDeque};
+
+use anabranch_core::tcp::CloseReason;
+use anabranch_core::time::{Duration, Instant};
+use bytes::Bytes;
+
+use super::bulk::pattern;
+use super::pace::{Pace, Spacing};
+use super::packets::Arrived;
+use super::sizes::Law;
+use crate::app::{App, Ctx};
+use crate::host::MAX_DATAGRAM;
+use crate::packet::NodeId;
+use crate::random::Stream;
+use crate::stream::{ConnId, StreamEvent};
+use crate::transport::TransportConfig;
+
+/// The least octets of a message: its number, when it was made, its length and that of its reply.
+pub const LEAST_MESSAGE: u32 = 20;
+
+/// How long a source waits before it connects anew.
+const PAUSE: Duration = Duration::from_secs(5);
+
+/// What carries messages.
+#[derive(Clone, Copy, Debug)]
+pub enum Via {
+    /// One connection for all, and another when it fails.
+    Connection(TransportConfig),
+    /// A connection for each. A message whose connection fails is lost.
+    Connections(TransportConfig),
+    /// A datagram for each, and one for the reply.
+    Datagrams {
+        /// The port of the source.
+        from_port: u16,
+        /// When a message without an answer is given up.
+        timeout: Duration,
+    },
+}
+
+/// What a source makes, and for whom.
+#[derive(Clone, Debug)]
+pub struct MessageConfig {
+    /// The receiver.
+    pub to: NodeId,
+    /// Its port.
+    pub port: u16,
+    /// How many messages, at most.
+    pub packets: u32,
+    /// How long they are, [`LEAST_MESSAGE`] octets at least.
+    pub sizes: Law,
+    /// How long replies are, if the next message waits for a reply to the last, [`LEAST_MESSAGE`] octets at least.
+    pub replies: Option<Law>,
+    /// How messages follow upon each other.
+    pub spacing: Spacing,
+    /// Mean time between two messages.
+    pub interval: Duration,
+    /// No message is made later.
+    pub until: Option<Instant>,
+    /// What carries them.
+    pub via: Via,
+    /// The traffic, of which random numbers have their names: two sources of a node must not share one.
+    pub name: String,
+}
+
+/// What a message says of itself.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Head {
+    number: u32,
+    made: Instant,
+    len: u32,
+    reply: u32,
+}
+
+impl Head {
+    fn encode(&self) -> [u8; LEAST_MESSAGE as usize] {
+        let mut octets = [0; LEAST_MESSAGE as usize];
+        octets[..4].copy_from_slice(&self.number.to_be_bytes());
+        octets[4..12].copy_from_slice(&self.made.as_nanos().to_be_bytes());
+        octets[12..16].copy_from_slice(&self.len.to_be_bytes());
+        octets[16..].copy_from_slice(&self.reply.to_be_bytes());
+        octets
+    }
+
+    /// `None` if no message is like that.
+    fn decode(octets: &[u8]) -> Option<Self> {
+        let (number, rest) = octets.split_first_chunk()?;
+        let (made, rest) = rest.split_first_chunk()?;
+        let (len, rest) = rest.split_first_chunk()?;
+        let (reply, _) = rest.split_first_chunk()?;
+        let made = Instant::from_nanos(u64::from_be_bytes(*made));
+        let (number, len) = (u32::from_be_bytes(*number), u32::from_be_bytes(*len));
+        let reply = u32::from_be_bytes(*reply);
+        (len >= LEAST_MESSAGE).then_some(Self { number, made, len, reply })
+    }
+
+    /// Octets of the message from the one at `from` on: as many as are in one piece.
+    fn octets(&self, from: u32) -> Bytes {
+        if from < LEAST_MESSAGE {
+            return Bytes::copy_from_slice(&self.encode()[from as usize..]);
+        }
+        self.body(from, self.len - from)
+    }
+
+    /// At most `most` octets of the body, from the one at `from` on.
+    fn body(&self, from: u32, most: u32) -> Bytes {
+        let all = pattern();
+        let at = (from as usize).wrapping_add(self.number as usize * 251) % all.len();
+        all.slice(at..all.len().min(at + most as usize))
+    }
+
+    /// The whole message as one datagram.
+    fn datagram(&self) -> Bytes {
+        let mut octets = self.encode().to_vec();
+        while octets.len() < self.len as usize {
+            octets.extend_from_slice(&self.octets(octets.len() as u32));
+        }
+        octets.into()
+    }
+
+    /// The reply that it asks for.
+    fn answer(&self) -> Self {
+        Self { len: self.reply, reply: 0, ..*self }
+    }
+}
+
+/// Finds messages in what a connection brings.
+#[derive(Clone, Debug, Default)]
+struct Reader {
+    head: Vec<u8>,
+    /// The message that is under way, and how much of it has come.
+    under_way: Option<(Head, u32)>,
+    /// What came was no message: nothing more is read.
+    is_wrong: bool,
+}
+
+impl Reader {
+    /// Each message that is whole with these octets.
+    fn take(&mut self, mut octets: &[u8], mut whole: impl FnMut(Head)) {
+        while !octets.is_empty() && !self.is_wrong {
+            let Some((head, got)) = &mut self.under_way else {
+                let missing = (LEAST_MESSAGE as usize - self.head.len()).min(octets.len());
+                self.head.extend_from_slice(&octets[..missing]);
+                octets = &octets[missing..];
+                if self.head.len() == LEAST_MESSAGE as usize {
+                    let head = Head::decode(&std::mem::take(&mut self.head));
+                    self.is_wrong = head.is_none();
+                    self.under_way = head.map(|head| (head, LEAST_MESSAGE));
+                    self.end(&mut whole);
+                }
+                continue;
+            };
+            let expected = head.body(*got, head.len - *got);
+            let here = expected.len().min(octets.len());
+            self.is_wrong = octets[..here] != expected[..here];
+            *got += here as u32;
+            octets = &octets[here..];
+            self.end(&mut whole);
+        }
+    }
+
+    fn end(&mut self, whole: &mut impl FnMut(Head)) {
+        if let Some((head, _)) = self.under_way.filter(|(head, got)| *got == head.len && !self.is_wrong) {
+            self.under_way = None;
+            whole(head);
+        }
+    }
+}
+
+/// Messages on their way to a connection.
+#[derive(Clone, Debug, Default)]
+struct Outgoing {
+    waiting: VecDeque<Head>,
+    /// Octets of the first that are written.
+    written: u32,
+}
+
+impl Outgoing {
+    /// Writes what there is room for; each message that is written wholly goes to `done`.
+    fn fill(&mut self, ctx: &mut Ctx<'_>, id: ConnId, mut done: impl FnMut(Head)) {
+        while let Some(head) = self.waiting.front() {
+            match ctx.write(id, &mut head.octets(self.written)) {
+                Ok(0) | Err(_) => break,
+                Ok(n) => self.written += n as u32,
+            }
+            if self.written == head.len {
+                done(*head);
+                self.waiting.pop_front();
+                self.written = 0;
+            }
+        }
+    }
+}
+
+/// A connection of a source.
+#[derive(Clone, Debug, Default)]
+struct Flow {
+    out: Outgoing,
+    /// Messages that are written and not over, and where in the connection each ends.
+    told: VecDeque<(Head, u64)>,
+    end: u64,
+    replies: Reader,
+}
+
+impl Flow {
+    fn fill(&mut self, ctx: &mut Ctx<'_>, id: ConnId) {
+        let Self { out, told, end, .. } = self;
+        out.fill(ctx, id, |head| {
+            *end += u64::from(head.len);
+            told.push_back((head, *end));
+        });
+    }
+
+    /// The peer has acknowledged that many octets: what ends before them is over.
+    fn acknowledged(&mut self, octets: u64) {
+        while self.told.front().is_some_and(|(_, end)| *end <= octets) {
+            self.told.pop_front();
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.out.waiting.is_empty() && self.told.is_empty()
+    }
+
+    /// The same for another connection: what is not over is sent again.
+    fn again(self) -> Self {
+        let waiting = self.told.into_iter().map(|(head, _)| head).chain(self.out.waiting).collect();
+        Self { out: Outgoing { waiting, written: 0 }, ..Self::default() }
+    }
+}
+
+/// Makes messages as time goes on, or each a while after the reply to the last.
+#[derive(Debug)]
+pub struct MessageSource {
+    config: MessageConfig,
+    pace: Pace,
+    /// Draws lengths; there since the start.
+    random: Option<Stream>,
+    /// When the next message is made.
+    next: Option<Instant>,
+    /// Messages made; a node that starts again goes on with their numbers.
+    pub made: u32,
+    flows: BTreeMap<ConnId, Flow>,
+    /// What waits for a connection, and until when.
+    unconnected: Option<(Flow, Instant)>,
+    /// The message to which no datagram has answered, and when it is given up.
+    asked: Option<(Head, Instant)>,
+    /// Replies, in order of arrival; the number and time are those of the message, and the source is the one that answered.
+    pub answered: Vec<Arrived>,
+    /// Connections that failed, and messages that were given up.
+    pub failures: u32,
+    is_finished: bool,
+}
+
+impl MessageSource {
+    /// A source that begins when it is started.
+    pub fn new(config: MessageConfig) -> Self {
+        let mut pace = Pace::new(config.interval, config.spacing.clone(), config.packets);
+        pace.purpose = format!("packets of {}", config.name).into();
+        pace.until = config.until;
+        Self {
+            config,
+            pace,
+            random: None,
+            next: None,
+            made: 0,
+            flows: BTreeMap::new(),
+            unconnected: None,
+            asked: None,
+            answered: Vec::new(),
+            failures: 0,
+            is_finished: false,
+        }
+    }
+
+    /// Everything that was due to be made by now is.
+    fn make(&mut self, ctx: &mut Ctx<'_>) {
+        while let Some(at) = self.next.filter(|at| *at <= ctx.now()) {
+            let Some(random) = &mut self.random else { return };
+            let reply = self.config.replies.as_ref().map_or(0, |replies| replies.draw(random));
+            let head = Head { number: self.made, made: at, len: self.config.sizes.draw(random), reply };
+            self.made += 1;
+            // With replies the next follows the reply.
+            self.next = if reply > 0 { None } else { self.pace.next(at, self.made as usize) };
+            self.send(ctx, head);
+        }
+    }
+
+    fn send(&mut self, ctx: &mut Ctx<'_>, head: Head) {
+        let flow =
+            |head| Flow { out: Outgoing { waiting: VecDeque::from([head]), written: 0 }, ..Flow::default() };
+        match self.config.via {
+            Via::Connections(transport) => self.connect(ctx, transport, flow(head)),
+            Via::Connection(transport) => {
+                if let Some((id, flow)) = self.flows.iter_mut().next() {
+                    flow.out.waiting.push_back(head);
+                    flow.fill(ctx, *id);
+                } else if let Some((flow, _)) = &mut self.unconnected {
+                    flow.out.waiting.push_back(head);
+                } else {
+                    self.connect(ctx, transport, flow(head));
+                }
+            }
+            Via::Datagrams { from_port, timeout } => {
+                let (to, port) = (self.config.to, self.config.port);
+                if ctx.send_datagram(to, from_port, port, head.datagram()).is_err() {
+                    ctx.trace(format_args!("{to:?} does not exist: the message is lost"));
+                }
+                self.asked = Some((head, ctx.now() + timeout));
+            }
+        }
+    }
+
+    fn connect(&mut self, ctx: &mut Ctx<'_>, transport: TransportConfig, flow: Flow) {
+        match ctx.connect(self.config.to, self.config.port, transport) {
+            Ok(id) => {
+                self.flows.insert(id, flow);
+            }
+            Err(_) => self.failed(ctx, flow),
+        }
+    }
+
+    /// A connection has failed, or could not be opened.
+    fn failed(&mut self, ctx: &mut Ctx<'_>, flow: Flow) {
+        self.failures += 1;
+        match self.config.via {
+            Via::Connection(_) => self.unconnected = Some((flow.again(), ctx.now() + PAUSE)),
+            Via::Connections(_) | Via::Datagrams { .. } => self.go_on(ctx.now()),
+        }
+    }
+
+    /// If messages wait for replies, the last does no longer: the next is made after a while.
+    fn go_on(&mut self, now: Instant) {
+        if self.config.replies.is_some() {
+            self.next = self.pace.next(now, self.made as usize);
+        }
+    }
+
+    fn answered(&mut self, now: Instant, Head { number, made, len, .. }: Head) {
+        self.answered.push(Arrived { from: self.config.to, number, made, at: now, len });
+        self.go_on(now);
+    }
+
+    /// Reads replies; a flow of one message that is over is closed.
+    fn attend(&mut self, ctx: &mut Ctx<'_>, id: ConnId) {
+        let Some(flow) = self.flows.get_mut(&id) else { return };
+        let mut replies = Vec::new();
+        while let Some(octets) = ctx.read(id, usize::MAX) {
+            flow.replies.take(&octets, |head| replies.push(head));
+        }
+        flow.fill(ctx, id);
+        if self.config.replies.is_some() {
+            flow.told.retain(|(head, _)| replies.iter().all(|reply| reply.number != head.number));
+        } else {
+            flow.acknowledged(ctx.info(id).map_or(0, |info| info.bytes_acked));
+        }
+        // The end of the connection goes with the last octets, but not before a reply.
+        let may_close =
+            flow.out.waiting.is_empty() && (self.config.replies.is_none() || flow.told.is_empty());
+        replies.into_iter().for_each(|reply| self.answered(ctx.now(), reply));
+        let is_last = matches!(self.config.via, Via::Connections(_)) || self.next.is_none();
+        if is_last && may_close {
+            ctx.close(id);
+        }
+    }
+
+    fn arm(&mut self, ctx: &mut Ctx<'_>) {
+        let is_idle = self.flows.values().all(Flow::is_over) && self.unconnected.is_none();
+        if self.next.is_none() && self.asked.is_none() && is_idle && !self.is_finished {
+            self.is_finished = true;
+            ctx.finished();
+        }
+        let due = [self.next, self.unconnected.as_ref().map(|(_, at)| *at), self.asked.map(|(_, at)| at)];
+        ctx.set_timer(due.into_iter().flatten().min());
+    }
+}
+
+impl App for MessageSource {
+    fn start(&mut self, ctx: &mut Ctx<'_>) {
+        self.flows.clear();
+        (self.unconnected, self.asked) = (None, None);
+        if self.random.is_none() {
+            self.random = Some(ctx.stream(&format!("sizes of {}", self.config.name)));
+        }
+        if let Via::Datagrams { from_port, .. } = self.config.via
+            && ctx.bind(from_port).is_err()
+        {
+            ctx.trace(format_args!("port {from_port} is taken: this source hears nothing"));
+        }
+        self.next = self.pace.start(ctx).filter(|_| self.made < self.config.packets);
+        self.on_timer(ctx);
+    }
+
+    fn on_stream(&mut self, ctx: &mut Ctx<'_>, id: ConnId, event: StreamEvent) {
+        if !self.flows.contains_key(&id) {
+            return;
+        }
+        match event {
+            StreamEvent::Opened | StreamEvent::Writable | StreamEvent::Readable => self.attend(ctx, id),
+            StreamEvent::PeerClosed | StreamEvent::Accepted { .. } => {}
+            StreamEvent::Closed(reason) => {
+                self.attend(ctx, id);
+                let Some(flow) = self.flows.remove(&id) else { return };
+                if reason != CloseReason::Graceful && !flow.is_over() {
+                    self.failed(ctx, flow);
+                }
+            }
+        }
+        self.arm(ctx);
+    }
+
+    fn on_datagram(&mut self, ctx: &mut Ctx<'_>, from: NodeId, from_port: u16, _: u16, payload: Bytes) {
+        if (from, from_port) != (self.config.to, self.config.port) {
+            return;
+        }
+        let (mut reader, mut reply) = (Reader::default(), None);
+        reader.take(&payload, |head| reply = Some(head));
+        let is_asked = |head: &Head| self.asked.is_some_and(|(asked, _)| asked.number == head.number);
+        if let Some(reply) = reply.filter(is_asked) {
+            self.asked = None;
+            self.answered(ctx.now(), reply);
+        }
+        self.arm(ctx);
+    }
+
+    fn on_timer(&mut self, ctx: &mut Ctx<'_>) {
+        let now = ctx.now();
+        if self.asked.is_some_and(|(_, until)| until <= now) {
+            self.asked = None;
+            self.failures += 1;
+            self.go_on(now);
+        }
+        if let Some((flow, _)) = self.unconnected.take_if(|(_, at)| *at <= now)
+            && let Via::Connection(transport) = self.config.via
+        {
+            self.connect(ctx, transport, flow);
+        }
+        self.make(ctx);
+        self.arm(ctx);
+    }
+}
+
+/// How messages come to a sink.
+#[derive(Clone, Copy, Debug)]
+pub enum Hears {
+    /// Over connections.
+    Connections(TransportConfig),
+    /// As datagrams.
+    Datagrams,
+}
+
+/// A connection of a sink.
+#[derive(Debug)]
+struct Incoming {
+    peer: NodeId,
+    messages: Reader,
+    replies: Outgoing,
+    /// The source has closed: so does the sink after its replies.
+    is_closing: bool,
+}
+
+/// Takes the messages to a port, and answers those that ask for it.
+#[derive(Debug)]
+pub struct MessageSink {
+    port: u16,
+    hears: Hears,
+    open: BTreeMap<ConnId, Incoming>,
+    /// What came, in order of arrival, each message once.
+    pub arrived: Vec<Arrived>,
+    /// Messages that came again over a further connection.
+    pub again: u64,
+    /// Connections and datagrams that brought something else: a fault.
+    pub wrong: u64,
+    /// Which numbers have come from each source: all before the first, and these.
+    seen: BTreeMap<NodeId, (u32, std::collections::BTreeSet<u32>)>,
+}
+
+impl MessageSink {
+    /// A sink that listens to `port`.
+    pub fn new(port: u16, hears: Hears) -> Self {
+        let (open, seen) = (BTreeMap::new(), BTreeMap::new());
+        Self { port, hears, open, arrived: Vec::new(), again: 0, wrong: 0, seen }
+    }
+
+    fn take(&mut self, now: Instant, from: NodeId, Head { number, made, len, .. }: Head) {
+        let (next, later) = self.seen.entry(from).or_default();
+        if number < *next || !later.insert(number) {
+            self.again += 1;
+            return;
+        }
+        while later.remove(next) {
+            *next += 1;
+        }
+        self.arrived.push(Arrived { from, number, made, at: now, len });
+    }
+
+    fn attend(&mut self, ctx: &mut Ctx<'_>, id: ConnId) {
+        let Some(incoming) = self.open.get_mut(&id) else { return };
+        let (was_wrong, mut whole) = (incoming.messages.is_wrong, Vec::new());
+        while let Some(octets) = ctx.read(id, usize::MAX) {
+            incoming.messages.take(&octets, |head| whole.push(head));
+        }
+        self.wrong += u64::from(incoming.messages.is_wrong && !was_wrong);
+        let replies = whole.iter().filter(|head| head.reply >= LEAST_MESSAGE).map(Head::answer);
+        incoming.replies.waiting.extend(replies);
+        incoming.replies.fill(ctx, id, |_| {});
+        if incoming.is_closing && incoming.replies.waiting.is_empty() {
+            ctx.close(id);
+        }
+        let peer = incoming.peer;
+        whole.into_iter().for_each(|head| self.take(ctx.now(), peer, head));
+    }
+}
+
+impl App for MessageSink {
+    fn start(&mut self, ctx: &mut Ctx<'_>) {
+        self.open.clear();
+        let is_taken = match self.hears {
+            Hears::Connections(transport) => ctx.listen(self.port, transport).is_err(),
+            Hears::Datagrams => ctx.bind(self.port).is_err(),
+        };
+        if is_taken {
+            ctx.trace(format_args!("port {} is taken: this sink hears nothing", self.port));
+        }
+    }
+
+    fn on_stream(&mut self, ctx: &mut Ctx<'_>, id: ConnId, event: StreamEvent) {
+        match event {
+            StreamEvent::Accepted { peer, .. } => {
+                let (messages, replies) = (Reader::default(), Outgoing::default());
+                self.open.insert(id, Incoming { peer, messages, replies, is_closing: false });
+            }
+            StreamEvent::PeerClosed => {
+                if let Some(incoming) = self.open.get_mut(&id) {
+                    incoming.is_closing = true;
+                }
+                self.attend(ctx, id);
+            }
+            StreamEvent::Closed(_) => {
+                self.attend(ctx, id);
+                self.open.remove(&id);
+            }
+            StreamEvent::Readable | StreamEvent::Writable | StreamEvent::Opened => self.attend(ctx, id),
+        }
+    }
+
+    fn on_datagram(&mut self, ctx: &mut Ctx<'_>, from: NodeId, from_port: u16, _: u16, payload: Bytes) {
+        let (mut reader, mut whole) = (Reader::default(), None);
+        reader.take(&payload, |head| whole = Some(head));
+        let Some(head) = whole else {
+            self.wrong += 1;
+            return;
+        };
+        self.take(ctx.now(), from, head);
+        if (LEAST_MESSAGE as usize..=MAX_DATAGRAM).contains(&(head.reply as usize))
+            && ctx.send_datagram(from, self.port, from_port, head.answer().datagram()).is_err()
+        {
+            ctx.trace(format_args!("{from:?} does not exist: the reply is lost"));
+        }
+    }
+}

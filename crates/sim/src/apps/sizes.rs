@@ -1,0 +1,351 @@
+//! How many octets packets, messages and replies have.
+
+use std::fmt;
+
+use anabranch_units::Size;
+#[cfg(feature = "schema")]
+use schemars::JsonSchema;
+use serde::de::value::{MapAccessDeserializer, StrDeserializer};
+use serde::de::{Error, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+
+use crate::math::{exp, ln};
+use crate::random::Stream;
+
+/// How long packets are: `"500 B"`, or a distribution.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+#[serde(untagged)]
+pub enum Sizes {
+    /// All alike.
+    Constant(Size),
+    /// Each drawn by itself.
+    Drawn(Drawn),
+}
+
+/// A distribution of sizes.
+#[derive(Clone, PartialEq, Debug, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum Drawn {
+    /// Exponentially distributed: `{ exponential = { mean = "500 B" } }`.
+    Exponential(Exponential),
+    /// Pareto's distribution, of which few are very long: `{ pareto = { mean = "20 kB", shape = 1.2, most = "10 MB" } }`.
+    Pareto(Pareto),
+    /// Pairs of a size and the share of packets that are no longer, from 0 (or more) to 1, between which sizes are evenly distributed:
+    /// `{ cdf = [["1 kB", 0], ["10 kB", 0.7], ["1 MB", 1]] }`.
+    Cdf(Vec<(Size, f64)>),
+}
+
+/// An exponential distribution.
+#[derive(Clone, Copy, PartialEq, Debug, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Exponential {
+    /// Mean before `most` cuts it.
+    pub mean: Size,
+    /// What is longer is cut to this; the most that a packet may have if it is not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub most: Option<Size>,
+}
+
+/// Pareto's distribution.
+#[derive(Clone, Copy, PartialEq, Debug, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Pareto {
+    /// Mean before `most` cuts it.
+    pub mean: Size,
+    /// The index of the tail, more than 1: a packet has `k` times the octets of the shortest, or more, with the probability `k` to the
+    /// minus shape. Below 2 the variance is infinite.
+    #[serde(default = "usual")]
+    pub shape: f64,
+    /// What is longer is cut to this; the most that a packet may have if it is not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub most: Option<Size>,
+}
+
+/// Crovella and Bestavros found 1.1 to 1.3 for files of the web (1997).
+fn usual() -> f64 {
+    1.2
+}
+
+impl From<u64> for Sizes {
+    fn from(octets: u64) -> Self {
+        Self::Constant(Size(octets))
+    }
+}
+
+/// What sizes may be, in octets.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Bounds {
+    /// Shorter ones are drawn as this.
+    pub(crate) least: u32,
+    /// Longer ones are cut to this.
+    pub(crate) most: u32,
+}
+
+/// What is wrong with sizes: the reason, and what to do.
+pub(crate) type Wrong = (String, Option<&'static str>);
+
+impl Sizes {
+    /// The octets of all, if they are alike.
+    pub fn constant(&self) -> Option<u64> {
+        match self {
+            Self::Constant(size) => Some(size.0),
+            Self::Drawn(_) => None,
+        }
+    }
+
+    /// Checks that sizes are in these bounds, and narrows the bounds to what is said.
+    pub(crate) fn check(&self, bounds: Bounds) -> Result<Law, Wrong> {
+        let Bounds { least, most } = bounds;
+        let within = |size: Size, what: &str| match u32::try_from(size.0).ok() {
+            Some(octets) if (least..=most).contains(&octets) => Ok(octets),
+            _ => {
+                let (least, most) = (Size(least.into()), Size(most.into()));
+                Err((format!("{what} is {size}: expected {least}, for number and time, to {most}"), None))
+            }
+        };
+        let cut = |most: Option<Size>| most.map_or(Ok(bounds.most), |most| within(most, "`most`"));
+        match self {
+            Self::Constant(size) => {
+                let octets = within(*size, "a packet")?;
+                Ok(Law { shape: Shape::Constant, bounds: Bounds { least: octets, most: octets } })
+            }
+            Self::Drawn(Drawn::Exponential(Exponential { mean, most })) => {
+                let bounds = Bounds { least, most: cut(*most)? };
+                let mean = f64::from(within(*mean, "`mean`")?);
+                Ok(Law { shape: Shape::Exponential { mean }, bounds })
+            }
+            Self::Drawn(Drawn::Pareto(Pareto { mean, shape, most })) => {
+                if !(1.01..=100.0).contains(shape) {
+                    let message = "`shape`: expected 1.01 to 100: there is no mean up to 1".to_owned();
+                    return Err((message, Some("1.2 is usual for files")));
+                }
+                let bounds = Bounds { least, most: cut(*most)? };
+                let shortest = f64::from(within(*mean, "`mean`")?) * (shape - 1.0) / shape;
+                Ok(Law { shape: Shape::Pareto { shortest, shape: *shape }, bounds })
+            }
+            Self::Drawn(Drawn::Cdf(points)) => Ok(Law { shape: Shape::cdf(points, within)?, bounds }),
+        }
+    }
+}
+
+/// A distribution of sizes that is in order.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Law {
+    shape: Shape,
+    bounds: Bounds,
+}
+
+#[derive(Clone, PartialEq, Debug)]
+enum Shape {
+    /// Where the bounds meet.
+    Constant,
+    Exponential {
+        mean: f64,
+    },
+    Pareto {
+        shortest: f64,
+        shape: f64,
+    },
+    /// Octets and shares, both rising, from a share of 0 to one of 1.
+    Cdf(Vec<(f64, f64)>),
+}
+
+impl Shape {
+    fn cdf(points: &[(Size, f64)], within: impl Fn(Size, &str) -> Result<u32, Wrong>) -> Result<Self, Wrong> {
+        let hint =
+            Some("pairs of a size and a share, such as `[[\"1 kB\", 0], [\"10 kB\", 0.7], [\"1 MB\", 1]]`");
+        let mut all = Vec::with_capacity(points.len() + 1);
+        for (size, share) in points {
+            let octets = f64::from(within(*size, "a size of `cdf`")?);
+            if !(0.0..=1.0).contains(share) {
+                return Err((format!("a share of `cdf` is {share}: expected 0 to 1"), hint));
+            }
+            // So many have just this size.
+            if all.is_empty() && *share > 0.0 {
+                all.push((octets, 0.0));
+            }
+            let last = all.last().copied().unwrap_or((octets, *share));
+            if octets < last.0 || *share < last.1 {
+                return Err((format!("`cdf` goes down at [\"{size}\", {share}]"), hint));
+            }
+            all.push((octets, *share));
+        }
+        match all.last() {
+            Some((_, share)) if *share == 1.0 => Ok(Self::Cdf(all)),
+            Some((_, share)) => Err((format!("`cdf` ends at a share of {share}: expected 1"), hint)),
+            None => Err(("`cdf` is empty".to_owned(), hint)),
+        }
+    }
+}
+
+impl Law {
+    /// Octets of the longest.
+    pub fn most(&self) -> u32 {
+        match &self.shape {
+            Shape::Cdf(points) => points.last().map_or(0.0, |point| point.0) as u32,
+            _ => self.bounds.most,
+        }
+    }
+
+    /// Octets of all, if they are alike.
+    pub fn constant(&self) -> Option<u32> {
+        (self.bounds.least == self.bounds.most).then_some(self.bounds.most)
+    }
+
+    /// Mean octets: the integral of the share of those that are longer, over the sizes that there may be.
+    pub fn mean(&self) -> f64 {
+        let (least, most) = (f64::from(self.bounds.least), f64::from(self.bounds.most));
+        match &self.shape {
+            Shape::Constant => most,
+            Shape::Exponential { mean } => least + mean * (exp(-least / mean) - exp(-most / mean)),
+            Shape::Pareto { shortest, shape } => {
+                let from = least.max(*shortest).min(most);
+                let tail = |x: f64| exp(shape * ln(shortest / x)) * x;
+                from + (tail(from) - tail(most)) / (shape - 1.0)
+            }
+            Shape::Cdf(points) => {
+                points.windows(2).map(|p| (p[1].1 - p[0].1) * (p[0].0 + p[1].0) / 2.0).sum()
+            }
+        }
+    }
+
+    /// The octets of the next.
+    pub(crate) fn draw(&self, random: &mut Stream) -> u32 {
+        let drawn = match &self.shape {
+            Shape::Constant => return self.bounds.most,
+            Shape::Exponential { mean } => mean * random.exponential(),
+            Shape::Pareto { shortest, shape } => {
+                // The power is in reach as long as its logarithm is.
+                shortest * exp((random.exponential() / shape).min(100.0))
+            }
+            Shape::Cdf(points) => {
+                let share = random.uniform();
+                let above = points.partition_point(|point| point.1 <= share).clamp(1, points.len() - 1);
+                let [(from, low), (to, high)] = [points[above - 1], points[above]];
+                let part = if high > low { (share - low) / (high - low) } else { 1.0 };
+                from + (to - from) * part
+            }
+        };
+        // Rounded to the nearest, so that the mean stays.
+        (drawn.min(f64::from(u32::MAX)).round() as u32).clamp(self.bounds.least, self.bounds.most)
+    }
+}
+
+impl<'de> Deserialize<'de> for Sizes {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct SizeOrTable;
+        impl<'de> Visitor<'de> for SizeOrTable {
+            type Value = Sizes;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(
+                    "a size such as \"129 kB\", or a table such as `{ exponential = { mean = \"500 B\" } }`",
+                )
+            }
+            fn visit_str<E: Error>(self, text: &str) -> Result<Sizes, E> {
+                Size::deserialize(StrDeserializer::new(text)).map(Sizes::Constant)
+            }
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Sizes, A::Error> {
+                Drawn::deserialize(MapAccessDeserializer::new(map)).map(Sizes::Drawn)
+            }
+        }
+        deserializer.deserialize_any(SizeOrTable)
+    }
+}
+
+#[cfg(feature = "schema")]
+impl JsonSchema for Sizes {
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Sizes".into()
+    }
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        let size = generator.subschema_for::<Size>();
+        let drawn = generator.subschema_for::<Drawn>();
+        schemars::json_schema!({ "anyOf": [size, drawn] })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn law(text: &str) -> Result<Law, String> {
+        #[derive(Deserialize)]
+        struct Table {
+            payload: Sizes,
+        }
+        let table: Table =
+            toml::from_str(&format!("payload = {text}")).map_err(|e| e.message().to_owned())?;
+        table.payload.check(Bounds { least: 12, most: 1_000_000 }).map_err(|(message, _)| message)
+    }
+
+    /// (what is said, mean, a size, the share of those that are longer)
+    #[test]
+    fn sizes_have_their_mean_and_tail() {
+        let e = |x: f64| x.exp();
+        for (text, mean, size, longer) in [
+            ("\"500 B\"", 500.0, 499.0, 1.0),
+            ("{ exponential = { mean = \"5 kB\" } }", 5000.0, 10_000.0, e(-2.0)),
+            (
+                "{ exponential = { mean = \"5 kB\", most = \"5 kB\" } }",
+                5000.0 * (1.0 - e(-1.0)),
+                2500.0,
+                e(-0.5),
+            ),
+            ("{ pareto = { mean = \"20 kB\", shape = 2.5 } }", 20_000.0, 24_000.0, 2.0_f64.powf(-2.5)),
+            // The shortest has 2 kB: 2 kB and the integral of (2 kB / x)^1.25 to 32 kB.
+            (
+                "{ pareto = { mean = \"10 kB\", shape = 1.25, most = \"32 kB\" } }",
+                6000.0,
+                4000.0,
+                2.0_f64.powf(-1.25),
+            ),
+            (
+                "{ cdf = [[\"1 kB\", 0], [\"10 kB\", 0.7], [\"100 kB\", 1]] }",
+                0.7 * 5500.0 + 0.3 * 55_000.0,
+                55_000.0,
+                0.15,
+            ),
+            ("{ cdf = [[\"1 kB\", 0.5], [\"1 MB\", 0.5], [\"1 MB\", 1]] }", 500_500.0, 1001.0, 0.5),
+        ] {
+            let law = law(text).unwrap_or_else(|e| panic!("{text}: {e}"));
+            let mut random = Stream::new(1, 0, "test", "sizes");
+            let drawn: Vec<u32> = (0..200_000).map(|_| law.draw(&mut random)).collect();
+            assert!((law.mean() / mean - 1.0).abs() < 0.003, "{text}: {} instead of {mean}", law.mean());
+            let found = drawn.iter().copied().map(f64::from).sum::<f64>() / drawn.len() as f64;
+            assert!((found / mean - 1.0).abs() < 0.02, "{text}: {found} instead of {mean}");
+            let beyond = drawn.iter().filter(|n| f64::from(**n) > size).count() as f64 / drawn.len() as f64;
+            assert!((beyond / longer - 1.0).abs() < 0.02, "{text}: {beyond} instead of {longer}");
+            assert!(drawn.iter().all(|n| (12..=law.most()).contains(n)), "{text}");
+        }
+    }
+
+    #[test]
+    fn sizes_that_cannot_be_are_refused() {
+        for (text, reason) in [
+            ("\"11 B\"", "expected 12 B"),
+            ("\"2 MB\"", "to 1 MB"),
+            ("500", "expected a size such as"),
+            ("{ exponential = { mean = \"0 B\" } }", "`mean` is 0 B"),
+            ("{ exponential = { mean = \"1 kB\", most = \"2 MB\" } }", "`most` is 2 MB"),
+            ("{ exponential = { median = \"1 kB\" } }", "median"),
+            ("{ pareto = { mean = \"1 kB\", shape = 1 } }", "1.01 to 100"),
+            ("{ pareto = { mean = \"1 kB\", shape = nan } }", "1.01 to 100"),
+            ("{ cdf = [] }", "empty"),
+            ("{ cdf = [[\"1 kB\", 0.5]] }", "ends at a share of 0.5"),
+            ("{ cdf = [[\"1 kB\", 0.5], [\"1 kB\", 0.4], [\"2 kB\", 1]] }", "goes down"),
+            ("{ cdf = [[\"2 kB\", 0.5], [\"1 kB\", 1]] }", "goes down"),
+            ("{ cdf = [[\"2 kB\", 1.5]] }", "0 to 1"),
+            ("{ cdf = [[\"2 kB\", nan]] }", "0 to 1"),
+            ("{ normal = { mean = \"1 kB\" } }", "normal"),
+        ] {
+            let error = law(text).expect_err(text);
+            assert!(error.contains(reason), "{text}: {error}");
+        }
+    }
+}
