@@ -1,7 +1,8 @@
 //! What a run writes into files as it goes: event logs, traces, captures. A file is there once it is whole.
 
 use std::io::{BufWriter, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -10,7 +11,10 @@ use anabranch_deploy::error::Error;
 use anabranch_deploy::files::Whole;
 use anabranch_sim::capture::Capture;
 use anabranch_sim::events::{EventLog, Run};
-use anabranch_sim::series::Series;
+use anabranch_sim::scenario::traffic::Carrier;
+use anabranch_sim::scenario::units::Span;
+use anabranch_sim::scenario::{Planned, Scenario};
+use anabranch_sim::series::{Changes, Csv, RADIOS, RDCA, Sampler, TABLES};
 use anabranch_sim::sim::{Pause, Simulation};
 use anabranch_sim::trace::TextTrace;
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -52,25 +56,96 @@ pub(crate) fn finish_trace(sim: &mut Simulation, path: &Path) -> Result<(), Erro
     keep(trace.finish().map_err(|error| unfinished(path, &error))?, path)
 }
 
-/// The files of time series: connections, and queues.
-pub(crate) const SERIES: [&str; 2] = ["connections.csv", "queues.csv"];
-
-/// Begins the time series of a run, in a folder that is made if it is not there.
-pub(crate) fn create_series(folder: &Path) -> Result<[Out; 2], Error> {
-    std::fs::create_dir_all(folder)
-        .map_err(|error| Error::input(format!("cannot write {}: {error}", folder.display())))?;
-    let [connections, queues] = SERIES.map(|name| create(&folder.join(name)));
-    Ok([connections?, queues?])
+/// How often a row of a time series is made at most.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Every {
+    /// At each change.
+    Change,
+    /// At multiples of this time.
+    Interval(Duration),
 }
 
-/// Ends the time series of a run that is over.
-pub(crate) fn finish_series(sim: &mut Simulation, folder: &Path) -> Result<(), Error> {
-    let end = sim.now();
-    let series = sim.take_observer::<Series<Out>>().expect("it was attached before");
-    let (connections, queues) = series.finish(end).map_err(|error| unfinished(folder, &error))?;
-    let [first, second] = SERIES.map(|name| folder.join(name));
-    keep(connections, &first)?;
-    keep(queues, &second)
+impl FromStr for Every {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "change" => Ok(Self::Change),
+            _ => Span::positive(text)
+                .map(Self::Interval)
+                .map_err(|error| format!("{error}, or \"change\" for a row at each change")),
+        }
+    }
+}
+
+/// Files of the time series that a run of a scenario has.
+pub(crate) fn series_files(folder: &Path, scenario: &Scenario, every: Every) -> Tables<PathBuf> {
+    let is_sampled = every != Every::Change;
+    let has_rdca = scenario.traffic.iter().any(|traffic| matches!(traffic.carrier, Carrier::Rdca(_)));
+    std::array::from_fn(|table| {
+        let is_there = match table {
+            RADIOS => is_sampled && scenario.radio.is_some(),
+            RDCA => is_sampled && has_rdca,
+            _ => true,
+        };
+        is_there.then(|| folder.join(format!("{}.csv", TABLES[table].name)))
+    })
+}
+
+/// A file for each table of time series, or none.
+type Tables<T> = [Option<T>; TABLES.len()];
+
+/// Begins the files, in a folder that is made if it is not there.
+pub(crate) fn create_series(folder: &Path, files: &Tables<PathBuf>) -> Result<Csv<Out>, Error> {
+    std::fs::create_dir_all(folder)
+        .map_err(|error| Error::input(format!("cannot write {}: {error}", folder.display())))?;
+    let mut outs = Tables::default();
+    for (out, file) in outs.iter_mut().zip(files) {
+        *out = file.as_deref().map(create).transpose()?;
+    }
+    Ok(Csv::new(outs))
+}
+
+/// The time series of a run that is under way.
+pub(crate) struct Series {
+    /// What looks at intervals; an observer sees each change.
+    sampler: Option<Sampler<Csv<Out>>>,
+}
+
+impl Series {
+    /// Has a run write them.
+    pub(crate) fn attach(
+        csv: Csv<Out>,
+        every: Every,
+        (scenario, planned): (&Scenario, &Planned),
+        sim: &mut Simulation,
+    ) -> Self {
+        let sampler = match every {
+            Every::Interval(every) => Some(Sampler::new(csv, every, scenario, planned, sim)),
+            Every::Change => {
+                sim.observe(Changes::new(csv));
+                None
+            }
+        };
+        Self { sampler }
+    }
+
+    /// Ends the time series of a run that is over.
+    pub(crate) fn finish(
+        self,
+        sim: &mut Simulation,
+        folder: &Path,
+        files: &Tables<PathBuf>,
+    ) -> Result<(), Error> {
+        let end = sim.now();
+        let csv = match self.sampler {
+            Some(sampler) => sampler.finish(sim),
+            None => sim.take_observer::<Changes<Csv<Out>>>().expect("it was attached before").finish(end),
+        };
+        let outs = csv.finish().map_err(|error| unfinished(folder, &error))?;
+        let mut both = outs.into_iter().flatten().zip(files.iter().flatten());
+        both.try_for_each(|(out, file)| keep(out, file))
+    }
 }
 
 /// Ends the log of a run that is over.
@@ -101,9 +176,23 @@ impl Patience {
     }
 
     /// Runs a simulation until `stop`, with a look at the signals between slices of it.
-    pub(crate) fn run(&self, sim: &mut Simulation, stop: Instant) -> Result<(), Error> {
+    pub(crate) fn run(
+        &self,
+        sim: &mut Simulation,
+        stop: Instant,
+        series: Option<&mut Series>,
+    ) -> Result<(), Error> {
+        let mut sampler = series.and_then(|series| series.sampler.as_mut());
         let slice = (stop.saturating_since(sim.now()) / 10_000).max(Duration::from_millis(1));
-        while sim.now() < stop && sim.run_until((sim.now() + slice).min(stop)) == Pause::Reached {
+        let mut run = |sim: &mut Simulation, until| match &mut sampler {
+            Some(sampler) => sampler.run_until(sim, until),
+            None => sim.run_until(until),
+        };
+        while sim.now() < stop {
+            let until = (sim.now() + slice).min(stop);
+            if run(sim, until) != Pause::Reached {
+                break;
+            }
             self.check()?;
         }
         self.check()

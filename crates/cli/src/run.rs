@@ -1,9 +1,9 @@
 //! `anabranch run`: simulate a scenario file.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use anabranch_core::time::Duration;
 use anabranch_deploy::error::Error;
 use anabranch_deploy::files::check_apart;
 use anabranch_deploy::output::{self, figure};
@@ -12,11 +12,9 @@ use anabranch_sim::capture::Capture;
 use anabranch_sim::scenario::ending::{Ending, NodeDrops};
 use anabranch_sim::scenario::identity::{BUILD, Files, VERSION};
 use anabranch_sim::scenario::record::Metrics;
-use anabranch_sim::scenario::units::Span;
 use anabranch_sim::scenario::{
     ContentSpec, Plan, Planned, Point, Policies, Scenario, ScenarioError, Source, TransferSpec, Undrawable,
 };
-use anabranch_sim::series::Series;
 use anabranch_sim::sim::Simulation;
 use anabranch_sim::trace::TextTrace;
 use anabranch_stats::{MetricRecord, Summary};
@@ -24,7 +22,7 @@ use bytes::Bytes;
 use rayon::prelude::*;
 use serde_json::{Value, json};
 
-use crate::events::{self, SERIES};
+use crate::events::{self, Every, Series};
 
 /// The JSON Schema of scenario files. It is generated (`cargo xtask gen`), since what makes it takes longer to build than to
 /// keep.
@@ -42,6 +40,9 @@ pub struct Arguments {
     /// Runs of every point
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     runs: u32,
+    /// One run of many: the one of this number, from 0 on, as `--runs` and sweeps count them
+    #[arg(long, value_name = "N", conflicts_with = "runs")]
+    run: Option<u64>,
     /// Root of all random streams, in place of the scenario's
     #[arg(long)]
     seed: Option<u64>,
@@ -57,12 +58,14 @@ pub struct Arguments {
     /// Writes an event log to this file, which `anabranch view` replays; for one run of one point
     #[arg(long, value_name = "PATH")]
     events: Option<PathBuf>,
-    /// Writes time series of connections and queues as CSV into this folder, made if it is not there; for one run of one point
+    /// Writes time series of connections, queues, radios and RDCA's senders as CSV into this folder, made if it is not there; for one run
+    /// of one point
     #[arg(long, value_name = "DIR")]
     series: Option<PathBuf>,
-    /// Rows of the time series at most once in this time, rather than at each change
-    #[arg(long, value_name = "DURATION", requires = "series", value_parser = Span::positive)]
-    series_every: Option<Duration>,
+    /// Rows of the time series at multiples of this time; with `change` at each change of connections and queues, which takes several times
+    /// as long as the run alone
+    #[arg(long, value_name = "DURATION", requires = "series", default_value = "100ms")]
+    series_every: Every,
     /// Prints the JSON Schema of scenario files
     #[arg(long, exclusive = true)]
     schema: bool,
@@ -75,14 +78,15 @@ pub(crate) fn main(arguments: &Arguments, policies: &Policies) -> Result<(), Err
     let Some(path) = &arguments.scenario else { return Ok(()) };
     let points = read(path, &arguments.set, policies)?;
     refuse_outside(path, &points)?;
-    let [connections, queues] = SERIES.map(|name| arguments.series.as_ref().map(|folder| folder.join(name)));
-    let outputs = [
-        ("--trace", &arguments.trace),
-        ("--pcap", &arguments.pcap),
-        ("--events", &arguments.events),
-        ("--series", &connections),
-        ("--series", &queues),
-    ];
+    let series = match (&arguments.series, points.first()) {
+        (Some(folder), Some((point, _))) => {
+            events::series_files(folder, &point.scenario, arguments.series_every)
+        }
+        _ => Default::default(),
+    };
+    let mut outputs =
+        vec![("--trace", &arguments.trace), ("--pcap", &arguments.pcap), ("--events", &arguments.events)];
+    outputs.extend(series.iter().map(|file| ("--series", file)));
     refuse_overwriting(path, &points, &outputs)?;
     if outputs.iter().any(|(_, path)| path.is_some()) {
         return watched(arguments, &points);
@@ -90,7 +94,7 @@ pub(crate) fn main(arguments: &Arguments, policies: &Policies) -> Result<(), Err
     let mut verdict = Verdict::default();
     for (point, files) in &points {
         let seed = arguments.seed.unwrap_or(point.scenario.seed);
-        let runs = (0..u64::from(arguments.runs)).into_par_iter().map(|run| {
+        let runs = arguments.numbers().into_par_iter().map(|run| {
             let Plan { builder, planned } = point.scenario.plan(seed, run, files)?;
             let mut sim = builder.build();
             sim.run_until(point.scenario.stop);
@@ -99,9 +103,19 @@ pub(crate) fn main(arguments: &Arguments, policies: &Policies) -> Result<(), Err
         let runs: Vec<(Metrics, End)> = runs.collect::<Result<_, _>>().map_err(undrawable)?;
         let (runs, ends): (Vec<Metrics>, Vec<End>) = runs.into_iter().unzip();
         report(arguments, point, files, seed, &runs)?;
-        verdict.judge(point, files, &runs, &ends);
+        verdict.judge((point, files, arguments), &runs, &ends);
     }
     verdict.result()
+}
+
+impl Arguments {
+    /// Numbers of the runs of every point.
+    fn numbers(&self) -> Range<u64> {
+        match self.run {
+            Some(run) => run..run + 1,
+            None => 0..self.runs.into(),
+        }
+    }
 }
 
 /// A run whose nodes cannot be placed.
@@ -215,9 +229,14 @@ struct Verdict {
 impl Verdict {
     /// Says on standard error which transfers of a point's runs were not delivered, how far they got, and why.
     /// Those without end are cut at `stop` and owe nothing.
-    fn judge(&mut self, point: &Point, files: &Files, runs: &[Metrics], ends: &[End]) {
+    fn judge(
+        &mut self,
+        (point, files, arguments): (&Point, &Files, &Arguments),
+        runs: &[Metrics],
+        ends: &[End],
+    ) {
         let axes: String = point.axes.iter().map(|(path, value)| format!(", {path} = {value}")).collect();
-        for (run, (metrics, end)) in runs.iter().zip(ends).enumerate() {
+        for (run, (metrics, end)) in arguments.numbers().zip(runs.iter().zip(ends)) {
             for (transfer, ending) in point.scenario.transfers.iter().zip(&end.transfers) {
                 let Some(octets) = octets(transfer, files) else { continue };
                 let figure = |name: &str| {
@@ -273,12 +292,12 @@ fn report(
     runs: &[Metrics],
 ) -> Result<(), Error> {
     if !arguments.json {
-        return output::text(&table(point, seed, runs));
+        return output::text(&table(point, seed, arguments.run, runs));
     }
     let resolved: Value =
         serde_json::from_str(&point.scenario.canonical_json()).expect("canonical JSON is JSON");
     let (hash, root) = (point.scenario.hash(), point.scenario.root(files));
-    for (run, metrics) in runs.iter().enumerate() {
+    for (run, metrics) in arguments.numbers().zip(runs) {
         output::json(&json!({
             "scenario": point.scenario.name,
             "params": point.axes,
@@ -287,7 +306,7 @@ fn report(
             "run": run,
             "resolved": resolved,
             "hash": hash,
-            "id": root.run(seed, run as u64).to_string(),
+            "id": root.run(seed, run).to_string(),
             "version": VERSION,
             "build": BUILD,
             "metrics": of_run(metrics),
@@ -324,17 +343,23 @@ fn watched(arguments: &Arguments, points: &[PointWithFiles]) -> Result<(), Error
         let message = format!(
             "--trace, --pcap, --events and --series are for one run, not {points} points with {runs} runs"
         );
-        return Err(Error::input(message).with_hint("leave --runs out, and set the sweep's axes with --set"));
+        let hint = "leave --runs out or choose one with --run, and set the sweep's axes with --set";
+        return Err(Error::input(message).with_hint(hint));
     };
     // All files are open before the run begins: it may be a long one.
     let create = |path: &Option<PathBuf>| path.as_deref().map(events::create).transpose();
     let (trace, pcap, log) =
         (create(&arguments.trace)?, create(&arguments.pcap)?, create(&arguments.events)?);
-    let series = arguments.series.as_deref().map(events::create_series).transpose()?;
+    let every = arguments.series_every;
+    let folder = arguments.series.as_deref();
+    let tables =
+        folder.map(|folder| events::series_files(folder, &point.scenario, every)).unwrap_or_default();
+    let series = folder.map(|folder| events::create_series(folder, &tables)).transpose()?;
     let patience = events::Patience::new()?;
 
     let seed = arguments.seed.unwrap_or(point.scenario.seed);
-    let Plan { builder, planned } = point.scenario.plan(seed, 0, files).map_err(undrawable)?;
+    let run = arguments.numbers().start;
+    let Plan { builder, planned } = point.scenario.plan(seed, run, files).map_err(undrawable)?;
     let mut sim = builder.build();
     if let Some(out) = trace {
         sim.observe(TextTrace::new(out));
@@ -343,13 +368,11 @@ fn watched(arguments: &Arguments, points: &[PointWithFiles]) -> Result<(), Error
         sim.observe(Capture::new(out, point.scenario.network.ip));
     }
     if let Some(log) = log {
-        events::attach(&mut sim, log, point.scenario.log_head(seed, 0));
+        events::attach(&mut sim, log, point.scenario.log_head(seed, run));
     }
-    if let Some([connections, queues]) = series {
-        let every = arguments.series_every.unwrap_or(Duration::ZERO);
-        sim.observe(Series::new(connections, queues, every));
-    }
-    patience.run(&mut sim, point.scenario.stop)?;
+    let mut series =
+        series.map(|series| Series::attach(series, every, (&point.scenario, &planned), &mut sim));
+    patience.run(&mut sim, point.scenario.stop, series.as_mut())?;
     if let Some(path) = &arguments.events {
         events::finish(&mut sim, path)?;
     }
@@ -359,19 +382,20 @@ fn watched(arguments: &Arguments, points: &[PointWithFiles]) -> Result<(), Error
     if let Some(path) = &arguments.pcap {
         events::finish_capture(&mut sim, path)?;
     }
-    if let Some(folder) = &arguments.series {
-        events::finish_series(&mut sim, folder)?;
+    if let (Some(folder), Some(series)) = (folder, series) {
+        series.finish(&mut sim, folder, &tables)?;
     }
     let runs = [point.scenario.metrics(&planned, &sim)];
     report(arguments, point, files, seed, &runs)?;
     let mut verdict = Verdict::default();
-    verdict.judge(point, files, &runs, &[End::of(&point.scenario, &planned, &sim)]);
+    verdict.judge((point, files, arguments), &runs, &[End::of(&point.scenario, &planned, &sim)]);
     verdict.result()
 }
 
 /// A point for a person.
-fn table(point: &Point, seed: u64, runs: &[Metrics]) -> String {
-    let mut text = format!("{}, {} runs, seed {seed}", point.scenario.name, runs.len());
+fn table(point: &Point, seed: u64, number: Option<u64>, runs: &[Metrics]) -> String {
+    let which = number.map_or_else(|| format!("{} runs", runs.len()), |run| format!("run {run}"));
+    let mut text = format!("{}, {which}, seed {seed}", point.scenario.name);
     for (path, value) in &point.axes {
         text += &format!(", {path} = {value}");
     }

@@ -99,7 +99,7 @@ fn simulate(path: &Path, out: &Path, policies: &Policies) -> Result<Vec<u8>, Err
     let Plan { builder, .. } = scenario.plan(seed, 0, files).map_err(run::undrawable)?;
     let mut sim = builder.build();
     sim.observe(EventLog::new(Vec::new(), scenario.log_head(seed, 0)));
-    Patience::new()?.run(&mut sim, scenario.stop)?;
+    Patience::new()?.run(&mut sim, scenario.stop, None)?;
     let log = sim.take_observer::<EventLog<Vec<u8>>>().expect("it was attached above");
     log.finish_at(sim.now()).map_err(|error| Error::job(error.to_string()))
 }

@@ -1,52 +1,252 @@
-//! Time series of a run as CSV: [`Series`] writes how connections and the queues of cables stand, as things change or at an interval.
+//! Time series of a run: how connections, queues, radios and RDCA's senders stand. A [`Sampler`] looks at them at an interval, which costs
+//! a run little; [`Changes`] sees each change of connections and queues, which costs it much.
 //!
-//! A row says how things stand from its time on until the next row of the same connection or link. Rows of one are in order of time;
-//! those of different ones are not.
+//! Both make rows of [`TABLES`]. A row says how things stand from its time on until the next row of the same thing. Rows of one thing are in
+//! order of time; those of different things need not be.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod changes;
+mod sampler;
+
 use std::io::{self, Write};
 
+use anabranch_core::tcp::Info;
 use anabranch_core::time::{Duration, Instant};
 
+pub use changes::Changes;
+pub use sampler::Sampler;
+
 use crate::csv::field;
-use crate::link::LinkDrop;
-use crate::packet::{LinkId, NodeId, Packet};
-use crate::stream::ConnId;
-use crate::trace::line::{Line, Waiting};
-use crate::trace::{ConnectionView, Observer, Point};
-use crate::wifi::PhyConfig;
+use crate::packet::{LinkId, NodeId};
 
-/// The head of the file of connections.
-const CONNECTIONS: &str = "time_s,node,port,peer,peer_port,subflow,cwnd_bytes,ssthresh_bytes,in_flight_bytes,srtt_s,rto_s,sent_bytes,\
-                           acked_bytes,received_bytes,retransmissions";
-/// The head of the file of queues.
-const QUEUES: &str = "time_s,link,packets,bytes,dropped";
-
-/// Writes two tables: connections, and queues.
-#[derive(Debug)]
-pub struct Series<W> {
-    connections: Table<W>,
-    queues: Table<W>,
-    /// From one row to the next of the same, at least.
-    every: Duration,
-    names: Vec<String>,
-    links: Vec<(NodeId, NodeId)>,
-    seen: BTreeMap<Which, (Ends, Held<Connection>)>,
-    /// By link.
-    cables: Vec<Cable>,
-    /// Links over the air, which have the queue of their radio.
-    on_air: BTreeSet<LinkId>,
+/// A table of time series.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Table {
+    /// Its name.
+    pub name: &'static str,
+    /// Its columns, of which the first is the time.
+    pub columns: &'static [Column],
 }
 
-/// A file, and the first error that it gave: nothing is written after that.
-#[derive(Debug)]
-struct Table<W> {
-    out: W,
-    error: Option<io::Error>,
+/// A column of a table.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Column {
+    /// Its name.
+    pub name: &'static str,
+    /// The unit of its figures, "1" for mere numbers; none if it has texts.
+    pub unit: Option<&'static str>,
 }
 
-/// A connection, or a subflow of one, at its node.
-type Which = (NodeId, ConnId, Option<u16>);
+const fn text(name: &'static str) -> Column {
+    Column { name, unit: None }
+}
+
+const fn figure(name: &'static str, unit: &'static str) -> Column {
+    Column { name, unit: Some(unit) }
+}
+
+/// Index of the table of connections.
+pub const CONNECTIONS: usize = 0;
+/// Index of the table of the queues of cables.
+pub const QUEUES: usize = 1;
+/// Index of the table of radios.
+pub const RADIOS: usize = 2;
+/// Index of the table of RDCA's senders.
+pub const RDCA: usize = 3;
+
+/// All tables, by index.
+pub const TABLES: [Table; 4] = [
+    Table {
+        name: "connections",
+        columns: &[
+            figure("time_s", "s"),
+            text("node"),
+            figure("port", "1"),
+            text("peer"),
+            figure("peer_port", "1"),
+            figure("subflow", "1"),
+            figure("cwnd_bytes", "B"),
+            figure("ssthresh_bytes", "B"),
+            figure("in_flight_bytes", "B"),
+            figure("srtt_s", "s"),
+            figure("rto_s", "s"),
+            figure("send_buffer_bytes", "B"),
+            figure("sent_bytes", "B"),
+            figure("acked_bytes", "B"),
+            figure("received_bytes", "B"),
+            figure("retransmissions", "1"),
+        ],
+    },
+    Table {
+        name: "queues",
+        columns: &[
+            figure("time_s", "s"),
+            text("link"),
+            figure("packets", "1"),
+            figure("bytes", "B"),
+            figure("dropped", "1"),
+            figure("marked", "1"),
+        ],
+    },
+    Table {
+        name: "radios",
+        columns: &[
+            figure("time_s", "s"),
+            text("node"),
+            figure("transmit_j", "J"),
+            figure("receive_j", "J"),
+            figure("listen_j", "J"),
+            figure("off_j", "J"),
+        ],
+    },
+    Table {
+        name: "rdca",
+        columns: &[
+            figure("time_s", "s"),
+            text("traffic"),
+            text("node"),
+            figure("rate_bytes_per_s", "B/s"),
+            figure("window_packets", "1"),
+            figure("rtt_s", "s"),
+            figure("queued_packets", "1"),
+            figure("unsent_packets", "1"),
+            figure("made_packets", "1"),
+            figure("gone_packets", "1"),
+        ],
+    },
+];
+
+/// What stands in a column of a row.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Cell<'a> {
+    /// A name.
+    Text(&'a str),
+    /// A figure, or none as long as there is none.
+    Figure(Option<f64>),
+}
+
+impl<'a> From<&'a str> for Cell<'a> {
+    fn from(text: &'a str) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl From<Duration> for Cell<'_> {
+    fn from(span: Duration) -> Self {
+        Self::Figure(Some(span.as_secs_f64()))
+    }
+}
+
+impl From<Instant> for Cell<'_> {
+    fn from(time: Instant) -> Self {
+        Self::Figure(Some(time.as_secs_f64()))
+    }
+}
+
+impl<T: Into<Self>> From<Option<T>> for Cell<'_> {
+    fn from(value: Option<T>) -> Self {
+        value.map_or(Self::Figure(None), T::into)
+    }
+}
+
+macro_rules! cells {
+    ($($number:ty),*) => { $(
+        impl From<$number> for Cell<'_> {
+            fn from(number: $number) -> Self {
+                Self::Figure(Some(number as f64))
+            }
+        }
+    )* };
+}
+
+cells!(u16, u32, u64, usize, f64);
+
+/// Where rows go.
+pub trait Rows {
+    /// A row of one of [`TABLES`], with a cell for each of its columns.
+    fn row(&mut self, table: usize, cells: &[Cell<'_>]);
+}
+
+/// Writes tables as CSV, each to its own writer. A table without a writer is left out.
+#[derive(Debug)]
+pub struct Csv<W> {
+    outs: [Option<W>; TABLES.len()],
+    /// The first error of each: nothing is written after that.
+    errors: [Option<io::Error>; TABLES.len()],
+}
+
+impl<W: Write> Csv<W> {
+    /// Writes to these, which should be buffered.
+    pub fn new(outs: [Option<W>; TABLES.len()]) -> Self {
+        let mut csv = Self { outs, errors: [const { None }; TABLES.len()] };
+        for (index, table) in TABLES.iter().enumerate() {
+            let names: Vec<Cell<'_>> = table.columns.iter().map(|column| column.name.into()).collect();
+            csv.row(index, &names);
+        }
+        csv
+    }
+
+    /// The writers, of a run that is over; or what writing failed with.
+    ///
+    /// # Errors
+    ///
+    /// The first error of any.
+    pub fn finish(self) -> io::Result<[Option<W>; TABLES.len()]> {
+        let Self { mut outs, errors } = self;
+        for (out, error) in outs.iter_mut().zip(errors) {
+            match error {
+                Some(error) => return Err(error),
+                None => out.as_mut().map_or(Ok(()), Write::flush)?,
+            }
+        }
+        Ok(outs)
+    }
+}
+
+impl<W: Write> Rows for Csv<W> {
+    fn row(&mut self, table: usize, cells: &[Cell<'_>]) {
+        if let (Some(out), error @ None) = (&mut self.outs[table], &mut self.errors[table]) {
+            *error = write_row(out, cells).err();
+        }
+    }
+}
+
+fn write_row(out: &mut impl Write, cells: &[Cell<'_>]) -> io::Result<()> {
+    for (i, cell) in cells.iter().enumerate() {
+        if i > 0 {
+            out.write_all(b",")?;
+        }
+        match cell {
+            Cell::Text(text) => out.write_all(field(text).as_bytes())?,
+            Cell::Figure(Some(figure)) => write!(out, "{figure}")?,
+            Cell::Figure(None) => {}
+        }
+    }
+    out.write_all(b"\n")
+}
+
+/// Names of the nodes and links of a network, as tables have them.
+#[derive(Debug, Default)]
+struct Names {
+    nodes: Vec<String>,
+    /// "A>B", by link.
+    links: Vec<String>,
+}
+
+impl Names {
+    fn new<'n>(nodes: impl Iterator<Item = &'n str>, links: impl Iterator<Item = (NodeId, NodeId)>) -> Self {
+        let nodes: Vec<String> = nodes.map(str::to_owned).collect();
+        let links = links.map(|(from, to)| format!("{}>{}", nodes[from.index()], nodes[to.index()]));
+        Self { links: links.collect(), nodes }
+    }
+
+    fn node(&self, node: NodeId) -> &str {
+        self.nodes.get(node.index()).map_or("", String::as_str)
+    }
+
+    fn link(&self, link: LinkId) -> &str {
+        self.links.get(link.index()).map_or("", String::as_str)
+    }
+}
 
 /// Where a connection ends.
 #[derive(Clone, Copy, Debug)]
@@ -63,10 +263,60 @@ struct Connection {
     in_flight: u32,
     srtt: Option<Duration>,
     rto: Duration,
+    send_buffer: u32,
     sent: u64,
     acked: u64,
     received: u64,
     retransmissions: u64,
+}
+
+impl Connection {
+    fn of(info: &Info) -> Self {
+        Self {
+            cwnd: info.cwnd,
+            ssthresh: info.ssthresh,
+            in_flight: info.in_flight,
+            srtt: info.srtt,
+            rto: info.rto,
+            send_buffer: info.send_buffer,
+            sent: info.bytes_sent,
+            acked: info.bytes_acked,
+            received: info.bytes_received,
+            retransmissions: info.retransmissions,
+        }
+    }
+
+    fn write(
+        self,
+        at: Instant,
+        (node, subflow, ends): (NodeId, Option<u16>, Ends),
+        names: &Names,
+        rows: &mut impl Rows,
+    ) {
+        let Self { cwnd, in_flight, srtt, rto, send_buffer, sent, acked, received, retransmissions, .. } =
+            self;
+        let ssthresh = (self.ssthresh < u32::MAX).then_some(self.ssthresh);
+        let (port, peer_port) = ends.ports;
+        let cells = [
+            at.into(),
+            names.node(node).into(),
+            port.into(),
+            names.node(ends.peer).into(),
+            peer_port.into(),
+            subflow.into(),
+            cwnd.into(),
+            ssthresh.into(),
+            in_flight.into(),
+            srtt.into(),
+            rto.into(),
+            send_buffer.into(),
+            sent.into(),
+            acked.into(),
+            received.into(),
+            retransmissions.into(),
+        ];
+        rows.row(CONNECTIONS, &cells);
+    }
 }
 
 /// How a queue stands.
@@ -76,251 +326,16 @@ struct Queue {
     bytes: u64,
     /// Packets dropped so far, by a full queue or its discipline.
     dropped: u64,
+    /// Packets marked so far, where that is known.
+    marked: Option<u64>,
 }
 
-#[derive(Debug, Default)]
-struct Cable {
-    line: Line,
-    /// Those that wait: when the transmitter begins with them as things stand, their octets, and how many are alike in both.
-    starts: BTreeMap<(Instant, u32), u64>,
-    now: Queue,
-    held: Held<Queue>,
-}
-
-/// A state that is written once it is known to last until the next row is due.
-#[derive(Debug)]
-struct Held<T> {
-    pending: Option<(Instant, T)>,
-    written: Option<T>,
-}
-
-impl<T> Default for Held<T> {
-    fn default() -> Self {
-        Self { pending: None, written: None }
-    }
-}
-
-impl<T: Copy + PartialEq> Held<T> {
-    /// The state at `now`, which counts at the next multiple of `every`: the row that is to be written before, if any.
-    fn set(&mut self, now: Instant, every: Duration, state: T) -> Option<(Instant, T)> {
-        let due = match every.as_nanos() {
-            0 => now,
-            every => Instant::from_nanos(now.as_nanos().div_ceil(every).saturating_mul(every)),
-        };
-        let last = self.pending.replace((due, state))?;
-        if last.0 < due { self.row(last) } else { None }
-    }
-
-    /// What is left at the end, if it is due by then.
-    fn take(&mut self, end: Instant) -> Option<(Instant, T)> {
-        let last = self.pending.take().filter(|(due, _)| *due <= end)?;
-        self.row(last)
-    }
-
-    fn row(&mut self, row: (Instant, T)) -> Option<(Instant, T)> {
-        let differs = self.written != Some(row.1);
-        self.written = Some(row.1);
-        differs.then_some(row)
-    }
-}
-
-impl<W: Write> Table<W> {
-    fn new(out: W, head: &str) -> Self {
-        let mut table = Self { out, error: None };
-        table.line(format_args!("{head}"));
-        table
-    }
-
-    fn line(&mut self, line: std::fmt::Arguments<'_>) {
-        if self.error.is_none() {
-            self.error = writeln!(self.out, "{line}").err();
-        }
-    }
-
-    fn finish(mut self) -> io::Result<W> {
-        match self.error.take() {
-            Some(error) => Err(error),
-            None => self.out.flush().map(|()| self.out),
-        }
-    }
-}
-
-fn name(names: &[String], node: NodeId) -> &str {
-    names.get(node.index()).map_or("", String::as_str)
-}
-
-impl<W: Write + Send + 'static> Series<W> {
-    /// Tables to these, which should be buffered. `every` is the time between two rows of a connection or a link; none for a row at
-    /// each change.
-    pub fn new(connections: W, queues: W, every: Duration) -> Self {
-        Self {
-            connections: Table::new(connections, CONNECTIONS),
-            queues: Table::new(queues, QUEUES),
-            every,
-            names: Vec::new(),
-            links: Vec::new(),
-            seen: BTreeMap::new(),
-            cables: Vec::new(),
-            on_air: BTreeSet::new(),
-        }
-    }
-
-    /// The tables of connections and queues, of a run that has lasted until `end`; or what writing them failed with.
-    ///
-    /// # Errors
-    ///
-    /// The first error of either.
-    pub fn finish(mut self, end: Instant) -> io::Result<(W, W)> {
-        for link in 0..self.cables.len() {
-            self.catch_up(end, link);
-            if let Some(row) = self.cables[link].held.take(end) {
-                self.write_queue(link, row);
-            }
-        }
-        for ((node, _, subflow), (ends, mut held)) in std::mem::take(&mut self.seen) {
-            if let Some(row) = held.take(end) {
-                self.write_connection(node, subflow, ends, row);
-            }
-        }
-        Ok((self.connections.finish()?, self.queues.finish()?))
-    }
-
-    fn write_connection(
-        &mut self,
-        node: NodeId,
-        subflow: Option<u16>,
-        ends: Ends,
-        row: (Instant, Connection),
-    ) {
-        let (at, Connection { cwnd, in_flight, sent, acked, received, retransmissions, .. }) = row;
-        let ssthresh = if row.1.ssthresh < u32::MAX { row.1.ssthresh.to_string() } else { String::new() };
-        let srtt = row.1.srtt.map(|srtt| srtt.as_secs_f64().to_string()).unwrap_or_default();
-        let (at, rto) = (at.as_secs_f64(), row.1.rto.as_secs_f64());
-        let (node, peer) = (field(name(&self.names, node)), field(name(&self.names, ends.peer)));
-        let (port, peer_port) = ends.ports;
-        let subflow = subflow.map(|subflow| subflow.to_string()).unwrap_or_default();
-        self.connections.line(format_args!(
-            "{at},{node},{port},{peer},{peer_port},{subflow},{cwnd},{ssthresh},{in_flight},{srtt},{rto},{sent},{acked},{received},\
-             {retransmissions}"
-        ));
-    }
-
-    fn write_queue(&mut self, link: usize, (at, Queue { packets, bytes, dropped }): (Instant, Queue)) {
-        let (from, to) = self.links[link];
-        let link = format!("{}>{}", name(&self.names, from), name(&self.names, to));
-        let link = field(&link);
-        self.queues.line(format_args!("{},{link},{packets},{bytes},{dropped}", at.as_secs_f64()));
-    }
-
-    /// A queue stands otherwise from `at` on.
-    fn note(&mut self, at: Instant, link: usize) {
-        let cable = &mut self.cables[link];
-        if let Some(row) = cable.held.set(at, self.every, cable.now) {
-            self.write_queue(link, row);
-        }
-    }
-
-    /// The transmitter has begun with packets since something was last heard of the link.
-    fn catch_up(&mut self, now: Instant, link: usize) {
-        while let Some((&(start, len), _)) = self.cables[link].starts.first_key_value() {
-            if start > now {
-                return;
-            }
-            self.cables[link].leave(start, len);
-            self.note(start, link);
-        }
-    }
-}
-
-impl Cable {
-    fn join(&mut self, start: Instant, len: u32) {
-        *self.starts.entry((start, len)).or_default() += 1;
-        self.now.packets += 1;
-        self.now.bytes += u64::from(len);
-    }
-
-    /// A packet waits no longer, if it did.
-    fn leave(&mut self, start: Instant, len: u32) {
-        let Some(alike) = self.starts.get_mut(&(start, len)) else { return };
-        *alike -= 1;
-        if *alike == 0 {
-            self.starts.remove(&(start, len));
-        }
-        self.now.packets -= 1;
-        self.now.bytes -= u64::from(len);
-    }
-}
-
-impl<W: Write + Send + 'static> Observer for Series<W> {
-    fn on_attach(&mut self, nodes: &[&str], links: &[(NodeId, NodeId)]) {
-        self.names = nodes.iter().map(|&name| name.to_owned()).collect();
-        self.links = links.to_vec();
-        self.cables.resize_with(links.len(), Cable::default);
-    }
-
-    fn on_attach_radio(&mut self, links: &[LinkId]) -> bool {
-        self.on_air.extend(links);
-        false
-    }
-
-    fn on_attach_wifi(&mut self, links: &[LinkId], _: &PhyConfig) -> bool {
-        self.on_air.extend(links);
-        false
-    }
-
-    fn wants_connections(&self) -> bool {
-        true
-    }
-
-    fn on_connection(&mut self, now: Instant, seen: &ConnectionView<'_>) {
-        let info = seen.info;
-        let state = Connection {
-            cwnd: info.cwnd,
-            ssthresh: info.ssthresh,
-            in_flight: info.in_flight,
-            srtt: info.srtt,
-            rto: info.rto,
-            sent: info.bytes_sent,
-            acked: info.bytes_acked,
-            received: info.bytes_received,
-            retransmissions: info.retransmissions,
-        };
-        let ends = Ends { peer: seen.peer, ports: seen.ports };
-        let (_, held) =
-            self.seen.entry((seen.node, seen.id, seen.subflow)).or_insert((ends, Held::default()));
-        if let Some(row) = held.set(now, self.every, state) {
-            self.write_connection(seen.node, seen.subflow, ends, row);
-        }
-    }
-
-    fn on_packet(&mut self, now: Instant, link: LinkId, point: Point, packet: &Packet) {
-        if self.on_air.contains(&link) {
-            return;
-        }
-        let at = link.index();
-        self.catch_up(now, at);
-        let cable = &mut self.cables[at];
-        let gone = cable.line.watch(now, point, packet).filter(|gone| gone.start > now);
-        if let Some(Waiting { start, len, .. }) = gone {
-            cable.leave(start, len);
-        }
-        let is_dropped = matches!(point, Point::Dropped(LinkDrop::QueueFull | LinkDrop::Early));
-        cable.now.dropped += u64::from(is_dropped);
-        if is_dropped || gone.is_some() {
-            self.note(now, at);
-        }
-    }
-
-    fn on_departure(&mut self, now: Instant, link: LinkId, packet: u64, start: Instant) {
-        let at = link.index();
-        self.catch_up(now, at);
-        let cable = &mut self.cables[at];
-        let Some((before, after)) = cable.line.expect(now, packet, start) else { return };
-        cable.leave(before.start, before.len);
-        if after.start > now {
-            cable.join(after.start, after.len);
-        }
-        self.note(now, at);
+impl Queue {
+    fn write(self, at: Instant, link: LinkId, names: &Names, rows: &mut impl Rows) {
+        let Self { packets, bytes, dropped, marked } = self;
+        let cells =
+            [at.into(), names.link(link).into(), packets.into(), bytes.into(), dropped.into(), marked.into()];
+        rows.row(QUEUES, &cells);
     }
 }
 

@@ -111,30 +111,57 @@ fn the_same_seed_is_the_same_trace_and_capture() {
 }
 
 #[test]
-fn time_series_are_two_tables_in_a_folder() {
+fn time_series_are_tables_in_a_folder() {
     let (folder, path) = scenario(NETWORK);
     let written = |name: &str, more: &[&str]| {
         let into = folder.path().join(name).join("deeper");
         anabranch(&[&[text(&path), "--series", text(&into)], more].concat()).assert().success();
         let read = |name: &str| std::fs::read_to_string(into.join(name)).expect("a table");
+        assert_eq!(std::fs::read_dir(&into).expect("a folder").count(), 2, "there is no radio and no RDCA");
         [read("connections.csv"), read("queues.csv")]
     };
-    let [connections, queues] = written("all", &[]);
+    let [connections, queues] = written("all", &["--series-every", "change"]);
     assert!(connections.starts_with("time_s,node,port,peer,peer_port,subflow,cwnd_bytes,ssthresh_bytes,"));
-    assert!(queues.starts_with("time_s,link,packets,bytes,dropped\n"));
+    assert!(queues.starts_with("time_s,link,packets,bytes,dropped,marked\n"));
     assert!(connections.lines().count() > 20 && queues.lines().count() > 5, "{connections}{queues}");
-    assert_eq!([&connections, &queues], written("again", &[]).each_ref(), "two runs of one seed differ");
-    let [few, _] = written("few", &["--series-every", "1 s"]);
+    let [few, _] = written("few", &[]);
     assert!((2..connections.lines().count()).contains(&few.lines().count()), "{few}");
+    assert_eq!(few, written("again", &["--series-every", "100 ms"])[0], "two runs of one seed differ");
+    // The state at the end is there, whether it is due or not.
+    let last =
+        |table: &str| table.lines().last().expect("a row").split_once(',').expect("cells").1.to_owned();
+    assert_eq!(last(&few), last(&written("rare", &["--series-every", "1 h"])[0]));
     for (more, expected) in [
         (vec!["--series", "x", "--runs", "2"], "for one run"),
         (vec!["--series-every", "1 s"], "--series"),
         (vec!["--series", "x", "--series-every", "0 s"], "--series-every"),
+        (vec!["--series", "x", "--series-every", "changes"], "or \"change\""),
         (vec!["--series", text(&path)], "cannot write"),
     ] {
         let error = refused(&[&[text(&path)], &more[..]].concat());
         assert!(error.contains(expected), "{more:?}: {error}");
     }
+}
+
+/// One run of many is the run that it is among them.
+#[test]
+fn a_run_is_found_again_by_its_number() {
+    let (folder, path) = scenario(&NETWORK.replace("[[transfer]]", "loss = \"10 %\"\n[[transfer]]"));
+    let rows = |more: &[&str]| -> Vec<Value> {
+        let assert = anabranch(&[&[text(&path), "--json"], more].concat()).assert().success();
+        let out = String::from_utf8_lossy(&assert.get_output().stdout).into_owned();
+        out.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+    };
+    let all = rows(&["--runs", "4"]);
+    assert_ne!(all[3]["metrics"], all[0]["metrics"]);
+    assert_eq!(rows(&["--run", "3"]), all[3..]);
+    let log = folder.path().join("log");
+    assert_eq!(rows(&["--run", "3", "--events", text(&log)]), all[3..]);
+    let other = folder.path().join("other");
+    assert_eq!(rows(&["--run", "0", "--events", text(&other)]), all[..1]);
+    assert_ne!(std::fs::read(&log).expect("a log"), std::fs::read(&other).expect("a log"));
+    let error = refused(&[text(&path), "--run", "3", "--runs", "4"]);
+    assert!(error.contains("cannot be used with"), "{error}");
 }
 
 #[test]

@@ -190,7 +190,7 @@ impl Cable {
 
     /// Packets among them that wait for the transmitter.
     pub fn waiting(&self, now: Instant) -> usize {
-        self.departures(now).count() + self.managed_packets()
+        self.queued(now).0
     }
 
     /// Packets in a queue with a discipline of its own.
@@ -211,12 +211,13 @@ impl Cable {
     }
 
     /// Packets and octets that wait for the transmitter.
-    pub fn queued(&mut self, now: Instant) -> (usize, u64) {
-        if let Some(managed) = &self.managed {
-            return managed.queue.queued();
+    pub fn queued(&self, now: Instant) -> (usize, u64) {
+        match &self.managed {
+            Some(managed) => managed.queue.queued(),
+            None => self.departures(now).fold((0, 0), |(packets, octets), (handle, _)| {
+                (packets + 1, octets + u64::from(handle.wire_len))
+            }),
         }
-        self.settle(now);
-        (self.waiting, self.waiting_bytes)
     }
 
     /// The packet that was accepted last, as it will arrive, if it is still in the link.

@@ -1,0 +1,161 @@
+//! Everything at an interval.
+
+use std::collections::BTreeMap;
+
+use anabranch_core::rdca::SenderInfo;
+use anabranch_core::time::{Duration, Instant};
+
+use super::{Connection, Ends, Names, Queue, RADIOS, RDCA, Rows};
+use crate::air::meter::RadioState;
+use crate::apps::rdca::RdcaSource;
+use crate::event::AppId;
+use crate::network::Network;
+use crate::packet::{LinkId, NodeId};
+use crate::scenario::traffic::Carrier;
+use crate::scenario::{Planned, Scenario};
+use crate::sim::{Pause, Simulation};
+use crate::stream::ConnId;
+
+/// Makes a row at each multiple of an interval at which something differs from the row before, and at the end of a run.
+#[derive(Debug)]
+pub struct Sampler<R> {
+    rows: R,
+    every: Duration,
+    /// When it looks next.
+    next: Instant,
+    names: Names,
+    connections: BTreeMap<(NodeId, ConnId, Option<u16>), Connection>,
+    /// By link, of cables; what is over the air has the queue of its radio.
+    queues: Vec<(LinkId, Queue)>,
+    /// Joules in the order of [`RadioState::ALL`], of the nodes with radios.
+    radios: Vec<(NodeId, [f64; 4])>,
+    senders: Vec<(Sender, Option<(SenderInfo, u64, u64)>)>,
+}
+
+/// A sender of RDCA.
+#[derive(Clone, Debug)]
+struct Sender {
+    traffic: String,
+    node: NodeId,
+    app: AppId,
+}
+
+impl<R: Rows> Sampler<R> {
+    /// Rows of a run of a scenario, at most once in that time, which is more than none.
+    pub fn new(rows: R, every: Duration, scenario: &Scenario, planned: &Planned, sim: &Simulation) -> Self {
+        let network = &sim.world().network;
+        let nodes = (0..network.node_count() as u32).map(NodeId);
+        let links = network.links().iter().map(|link| (link.from(), link.to()));
+        let cables = (0..).map(LinkId).zip(network.links()).filter(|(_, link)| link.cable().is_some());
+        let rdca = planned.traffic.iter().map(|traffic| (&scenario.traffic[traffic.index], traffic));
+        let rdca = rdca.filter(|(spec, _)| matches!(spec.carrier, Carrier::Rdca(_)));
+        let senders = rdca.flat_map(|(spec, traffic)| {
+            let sender = |&(node, app)| (Sender { traffic: spec.name.clone(), node, app }, None);
+            traffic.sources.iter().map(sender)
+        });
+        Self {
+            rows,
+            every: every.max(Duration::from_nanos(1)),
+            next: sim.now(),
+            names: Names::new(nodes.clone().map(|node| network.node_name(node)), links),
+            connections: BTreeMap::new(),
+            queues: cables.map(|(id, _)| (id, Queue { packets: u64::MAX, ..Queue::default() })).collect(),
+            radios: nodes
+                .filter(|node| network.energy_use(sim.now(), *node).is_some())
+                .map(|node| (node, [f64::NAN; 4]))
+                .collect(),
+            senders: senders.collect(),
+        }
+    }
+
+    /// As [`Simulation::run_until`], with rows.
+    pub fn run_until(&mut self, sim: &mut Simulation, stop: Instant) -> Pause {
+        loop {
+            let pause = sim.run_until(self.next.min(stop));
+            if pause != Pause::Reached || self.next > stop {
+                return pause;
+            }
+            self.look(sim);
+            self.next = self.next + self.every;
+        }
+    }
+
+    /// The last rows, and where all went.
+    pub fn finish(mut self, sim: &Simulation) -> R {
+        self.look(sim);
+        self.rows
+    }
+
+    fn look(&mut self, sim: &Simulation) {
+        let (now, world) = (sim.now(), sim.world());
+        let Self { rows, names, connections, .. } = self;
+        for node in (0..world.network.node_count() as u32).map(NodeId) {
+            world.show_connections(node, |seen| {
+                let connection = Connection::of(seen.info);
+                let last = connections.insert((seen.node, seen.id, seen.subflow), connection);
+                if last != Some(connection) {
+                    let ends = Ends { peer: seen.peer, ports: seen.ports };
+                    connection.write(now, (seen.node, seen.subflow, ends), names, rows);
+                }
+            });
+        }
+        self.look_at_queues(now, &world.network);
+        self.look_at_radios(now, &world.network);
+        self.look_at_senders(sim);
+    }
+
+    fn look_at_queues(&mut self, now: Instant, network: &Network) {
+        let Self { rows, names, queues, .. } = self;
+        for (link, last) in queues {
+            let Some(cable) = network.link(*link).cable() else { continue };
+            let (packets, bytes) = cable.queued(now);
+            let metrics = cable.metrics();
+            let queue = Queue {
+                packets: packets as u64,
+                bytes,
+                dropped: metrics.dropped_full + metrics.dropped_early,
+                marked: Some(metrics.marked),
+            };
+            if *last != queue {
+                *last = queue;
+                queue.write(now, *link, names, rows);
+            }
+        }
+    }
+
+    fn look_at_radios(&mut self, now: Instant, network: &Network) {
+        let Self { rows, names, radios, .. } = self;
+        for (node, last) in radios {
+            let Some(used) = network.energy_use(now, *node) else { continue };
+            if *last != used.joules {
+                *last = used.joules;
+                let joules = |state| used.joules[state as usize].into();
+                let [transmit, receive, listen, off] = RadioState::ALL.map(joules);
+                rows.row(RADIOS, &[now.into(), names.node(*node).into(), transmit, receive, listen, off]);
+            }
+        }
+    }
+
+    fn look_at_senders(&mut self, sim: &Simulation) {
+        let Self { rows, names, senders, .. } = self;
+        for (Sender { traffic, node, app }, last) in senders {
+            let source = sim.app::<RdcaSource>(*app);
+            let state = source.info().map(|info| (info, source.made_in_all(), source.gone));
+            let Some((info, made, gone)) = state.filter(|state| *last != Some(*state)) else { continue };
+            *last = state;
+            let cells = [
+                sim.now().into(),
+                traffic.as_str().into(),
+                names.node(*node).into(),
+                info.rate.into(),
+                info.window.into(),
+                info.rtt.into(),
+                info.queued.into(),
+                info.unsent.into(),
+                made.into(),
+                gone.into(),
+            ];
+            rows.row(RDCA, &cells);
+        }
+    }
+}
