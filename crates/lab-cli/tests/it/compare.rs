@@ -2,6 +2,7 @@
 //!
 //! Short forms are tests; `cargo xtask compare` sets the variables that make them the long ones: docs/validation.md.
 
+mod aqm;
 mod kernel;
 mod ns3;
 mod radio;

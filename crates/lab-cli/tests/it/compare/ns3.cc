@@ -1,5 +1,6 @@
-// One run of a cell with ns-3's TCP: bulk flows over one drop-tail bottleneck, measured from the first SYN. Prints one
-// line of JSON. `compare/ns3.rs` compiles and starts this program; docs/validation.md says what is compared.
+// One run of a cell with ns-3's TCP: bulk flows over one bottleneck, measured from the first SYN or from a warm-up on. Its queue drops from
+// its tail, or is one of ns-3's queue discs. Prints one line of JSON. `compare/ns3.rs` and `compare/aqm.rs` compile and start this
+// program; docs/validation.md says what is compared.
 //
 // Every attribute of ns-3 can be set from the command line, which is how causes of differences are tested:
 //     bottleneck --controller=cubic --ns3::TcpCubic::HyStart=false
@@ -16,6 +17,7 @@
 #include <ns3/internet-module.h>
 #include <ns3/network-module.h>
 #include <ns3/point-to-point-module.h>
+#include <ns3/traffic-control-module.h>
 
 using namespace ns3;
 
@@ -82,6 +84,13 @@ class Flow
         return std::max<uint32_t>(m_unacknowledged, 1) - 1;
     }
 
+    // What is acknowledged from now on counts.
+    void Mark()
+    {
+        m_before = Acked();
+    }
+
+    uint32_t m_before{0};
     uint32_t m_retransmissions{0};
     uint32_t m_timeouts{0};
     // Bytes of the largest payload.
@@ -206,6 +215,67 @@ struct Peak
     }
 };
 
+// How long packets are in the queue disc. Behind it there is room for one more in the queue of the device.
+struct Waits
+{
+    double sum{0.0};
+    uint64_t count{0};
+    bool counts{false};
+
+    void Left(Time sojourn)
+    {
+        if (counts)
+        {
+            sum += sojourn.GetSeconds();
+            ++count;
+        }
+    }
+
+    void Begin()
+    {
+        counts = true;
+    }
+
+    double Mean() const
+    {
+        return sum / std::max<double>(static_cast<double>(count), 1);
+    }
+};
+
+// The queue disc of that name, with the constants of its standard; of RED those of its authors, as ours has them.
+TrafficControlHelper
+Discipline(const std::string& name, uint32_t queue)
+{
+    TrafficControlHelper helper;
+    QueueSizeValue most(QueueSize(QueueSizeUnit::PACKETS, queue));
+    if (name == "red")
+    {
+        helper.SetRootQueueDisc("ns3::RedQueueDisc",
+                                "MaxSize", most,
+                                "MinTh", DoubleValue(5),
+                                "MaxTh", DoubleValue(15),
+                                "LInterm", DoubleValue(10),
+                                "QW", DoubleValue(0.002),
+                                "Gentle", BooleanValue(true),
+                                // As the paper has it. ns-2 and ns-3 wait for 1/p packets after each drop.
+                                "Wait", BooleanValue(false),
+                                "MeanPktSize", UintegerValue(500));
+    }
+    else if (name == "codel")
+    {
+        helper.SetRootQueueDisc("ns3::CoDelQueueDisc", "MaxSize", most);
+    }
+    else if (name == "pie")
+    {
+        helper.SetRootQueueDisc("ns3::PieQueueDisc", "MaxSize", most);
+    }
+    else
+    {
+        helper.SetRootQueueDisc("ns3::FqCoDelQueueDisc", "MaxSize", most);
+    }
+    return helper;
+}
+
 void
 SetDefaults(const std::string& controller)
 {
@@ -246,6 +316,8 @@ main(int argc, char* argv[])
     uint32_t flowCount = 1;
     double loss = 0.0;
     double seconds = 20.0;
+    double warmup = 0.0;
+    std::string disc = "none";
     uint64_t run = 1;
 
     // The defaults come first: the command line may change them.
@@ -266,6 +338,8 @@ main(int argc, char* argv[])
     line.AddValue("flows", "connections, which begin 10 ms apart", flowCount);
     line.AddValue("loss", "probability that a packet towards the receiver is lost", loss);
     line.AddValue("seconds", "time measured, from the first SYN", seconds);
+    line.AddValue("disc", "none, red, codel, pie or fq-codel", disc);
+    line.AddValue("warmup", "time after the first SYN that does not count for goodput and waits", warmup);
     line.AddValue("run", "run of the random numbers", run);
     line.Parse(argc, argv);
     RngSeedManager::SetRun(run);
@@ -277,15 +351,27 @@ main(int argc, char* argv[])
     link.SetDeviceAttribute("DataRate", DataRateValue(DataRate(bits)));
     link.SetDeviceAttribute("Mtu", UintegerValue(PACKET));
     link.SetChannelAttribute("Delay", TimeValue(Seconds(delay / 1e3)));
-    // Without flow control no queue disc is put before the device: its own queue is all that waits.
-    link.DisableFlowControl();
-    link.SetQueue("ns3::DropTailQueue", "MaxSize", QueueSizeValue(QueueSize(QueueSizeUnit::PACKETS, queue)));
+    // Without flow control no queue disc is put before the device: its own queue is all that waits. With it the device has room for one.
+    bool hasDisc = disc != "none";
+    if (!hasDisc)
+    {
+        link.DisableFlowControl();
+    }
+    uint32_t room = hasDisc ? 1 : queue;
+    link.SetQueue("ns3::DropTailQueue", "MaxSize", QueueSizeValue(QueueSize(QueueSizeUnit::PACKETS, room)));
     NetDeviceContainer devices = link.Install(nodes);
     DynamicCast<PointToPointNetDevice>(devices.Get(1))
         ->GetQueue()
         ->SetMaxSize(QueueSize(QueueSizeUnit::PACKETS, 100'000));
 
     InternetStackHelper().Install(nodes);
+    Waits waits;
+    if (hasDisc)
+    {
+        NetDeviceContainer first(devices.Get(0));
+        QueueDiscContainer discs = Discipline(disc, queue).Install(first);
+        discs.Get(0)->TraceConnectWithoutContext("SojournTime", MakeCallback(&Waits::Left, &waits));
+    }
     Ipv6AddressHelper addresses("fd00::", Ipv6Prefix(64));
     Ipv6InterfaceContainer interfaces = addresses.Assign(devices);
 
@@ -314,6 +400,11 @@ main(int argc, char* argv[])
         flows.push_back(std::make_unique<Flow>(nodes.Get(0), destination));
         Simulator::Schedule(Seconds(BEGIN) + MilliSeconds(10) * i, &Flow::Connect, flows.back().get());
     }
+    for (const auto& flow : flows)
+    {
+        Simulator::Schedule(Seconds(BEGIN + warmup), &Flow::Mark, flow.get());
+    }
+    Simulator::Schedule(Seconds(BEGIN + warmup), &Waits::Begin, &waits);
     Samples samples{flows};
     Simulator::Schedule(Seconds(BEGIN + TICK), &Samples::Take, &samples);
     Simulator::Stop(Seconds(BEGIN + seconds) + NanoSeconds(1));
@@ -323,13 +414,14 @@ main(int argc, char* argv[])
     const char* separator = "";
     for (const auto& flow : flows)
     {
-        std::cout << separator << "{\"acked\":" << flow->Acked() << ",\"again\":" << flow->m_retransmissions
+        std::cout << separator << "{\"acked\":" << flow->Acked() - flow->m_before << ",\"again\":" << flow->m_retransmissions
                   << ",\"timeouts\":" << flow->m_timeouts << ",\"mss\":" << flow->m_payload << "}";
         separator = ",";
     }
     double count = std::max<uint32_t>(samples.count, 1);
     double packet = peak.bytes / std::max<double>(peak.packets, 1);
-    std::cout << "],\"packet\":" << packet << ",\"srtt\":" << samples.srtt / count << ",\"limited\":" << samples.limited / count << "}\n";
+    std::cout << "],\"packet\":" << packet << ",\"srtt\":" << samples.srtt / count << ",\"limited\":" << samples.limited / count
+              << ",\"wait\":" << waits.Mean() << "}\n";
     Simulator::Destroy();
     return 0;
 }

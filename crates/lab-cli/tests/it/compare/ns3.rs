@@ -63,8 +63,13 @@ pub(super) struct Ns3(Program);
 impl Ns3 {
     /// `None` without ns-3 or a compiler, and says so.
     pub(super) fn compile() -> Option<Self> {
-        Program::compile("ns3.cc", &["point-to-point", "internet", "network", "core"]).map(Self)
+        bottleneck().map(Self)
     }
+}
+
+/// Flows over a bottleneck. `None` without ns-3 or a compiler, and says so.
+pub(super) fn bottleneck() -> Option<Program> {
+    Program::compile("ns3.cc", &["point-to-point", "traffic-control", "internet", "network", "core"])
 }
 
 impl Reference for Ns3 {
