@@ -1,5 +1,7 @@
 //! Tables, which other libraries read in memory.
 
+use std::collections::BTreeMap;
+
 use anabranch_stats::Summary;
 use anabranch_sweep::table::{self, Column, Values};
 use pyo3::IntoPyObjectExt;
@@ -28,6 +30,23 @@ impl Frame {
         });
         let columns = columns.collect::<PyResult<Vec<_>>>()?;
         Ok(Self(table::Frame::new(columns).map_err(Fault::from)?))
+    }
+
+    /// What `to_ipc` has written.
+    #[staticmethod]
+    fn from_ipc(py: Python<'_>, octets: Vec<u8>) -> PyResult<Self> {
+        Ok(Self(py.detach(|| table::Frame::read_ipc(&octets)).map_err(Fault::from)?))
+    }
+
+    /// What `to_parquet` has written, or a sweep of the program.
+    #[staticmethod]
+    fn from_parquet(py: Python<'_>, octets: Vec<u8>) -> PyResult<Self> {
+        Ok(Self(py.detach(|| table::Frame::read_parquet(octets.into())).map_err(Fault::from)?))
+    }
+
+    /// What is said of the whole table.
+    fn metadata(&self) -> BTreeMap<String, String> {
+        self.0.metadata().into_iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
     }
 
     fn __len__(&self) -> usize {
@@ -89,12 +108,24 @@ fn octets(write: impl FnOnce(&mut Vec<u8>) -> Result<(), anabranch_sweep::Error>
 
 /// Number, mean, half-width of its 95 % confidence interval (if there are two), least and greatest; `None` of nothing.
 #[pyfunction]
-#[expect(clippy::type_complexity, reason = "Python takes it apart")]
-pub(crate) fn summary(values: Vec<f64>) -> PyResult<Option<(usize, f64, Option<f64>, f64, f64)>> {
+pub(crate) fn summary(values: Vec<f64>) -> PyResult<Option<Parts>> {
     if values.is_empty() {
         return Ok(None);
     }
-    let Summary { mean, ci95, min, max, runs } =
-        Summary::of(&values).map_err(|error| Fault::new(error.to_string()))?;
-    Ok(Some((runs, mean, ci95, min, max)))
+    Ok(Some(parts(Summary::of(&values).map_err(|error| Fault::new(error.to_string()))?)))
+}
+
+type Parts = (usize, f64, Option<f64>, f64, f64);
+
+fn parts(Summary { mean, ci95, min, max, runs }: Summary) -> Parts {
+    (runs, mean, ci95, min, max)
+}
+
+/// The difference `left - right` of paired runs and the ratio of their means, each as [`summary`]; no ratio where the mean of `right`
+/// is 0.
+#[pyfunction]
+pub(crate) fn compared(left: Vec<f64>, right: Vec<f64>) -> PyResult<(Parts, Option<Parts>)> {
+    let failed = |error: anabranch_stats::StatsError| Fault::new(error.to_string());
+    let difference = anabranch_stats::paired(&left, &right).map_err(failed)?;
+    Ok((parts(difference), anabranch_stats::ratio(&left, &right).ok().map(parts)))
 }

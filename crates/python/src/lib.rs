@@ -5,15 +5,17 @@
 //! for Ctrl-C (`work`).
 //!
 //! Code map: `fault` is how a Python exception is made of an error; `frame` holds tables; `scenario` a scenario and its
-//! text; `sweep` makes runs, and `sweep::driver` has them made by others; `lab` are the
+//! text; `record` makes a run again with observers; `sweep` makes runs, and `sweep::driver` has them made by others; `lab` are the
 //! papers' experiments and `plan` the closed forms, both of which answer in JSON; `units` reads quantities.
 
 mod fault;
 mod frame;
 mod lab;
 mod plan;
+mod record;
 mod scenario;
 mod sweep;
+mod threads;
 mod units;
 mod work;
 
@@ -28,6 +30,9 @@ fn _anabranch(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<sweep::Sweep>()?;
     module.add_function(wrap_pyfunction!(sweep::driver::work_job, module)?)?;
     module.add_function(wrap_pyfunction!(frame::summary, module)?)?;
+    module.add_function(wrap_pyfunction!(frame::compared, module)?)?;
+    module.add_function(wrap_pyfunction!(record::replay_page, module)?)?;
+    module.add_function(wrap_pyfunction!(record::event_table, module)?)?;
     lab::add(module)?;
     plan::add(module)?;
     units::add(module)

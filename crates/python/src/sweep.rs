@@ -3,17 +3,21 @@
 pub(crate) mod driver;
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use anabranch_lab::EXPERIMENTS;
-use anabranch_sweep::{self as sweep, Options, Point, Shard, Spec, Store, Table, Watch, pool};
+use anabranch_sweep::spec::Runs;
+use anabranch_sweep::{self as sweep, Point, Shard, Spec, Store, Table, Watch};
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 
 use crate::fault::Fault;
 use crate::frame::Frame;
+use crate::record::{What, record};
 use crate::scenario::Scenario;
-use crate::work::work;
+use crate::threads::Threads;
+use crate::work::{caught, work};
 use driver::Lent;
 
 /// A spec with its points, and where its rows are kept.
@@ -36,11 +40,16 @@ pub(crate) struct State {
 }
 
 impl Inner {
-    fn new(spec: Spec, out: Option<PathBuf>) -> Result<Self, Fault> {
-        let sweep = sweep::Sweep::new(spec)?;
+    fn new(sweep: sweep::Sweep, out: Option<PathBuf>) -> Result<Self, Fault> {
         let points = sweep.all_points()?;
         let store = out.map_or_else(|| Ok(Store::in_memory()), Store::open)?;
         Ok(Self { sweep, points, state: Mutex::new(State { store, lent: Lent::default() }) })
+    }
+
+    /// There is one run in all.
+    fn is_one_run(&self) -> bool {
+        let fixed = matches!(self.sweep.spec().runs, Runs::Fixed(1));
+        fixed && self.points.len() == 1 && self.sweep.seeds().len() == 1
     }
 
     /// Rows are in the store or they are not: whoever panicked has left nothing half-done.
@@ -54,14 +63,14 @@ impl Sweep {
     /// Reads a spec file, and the scenario or experiment that it names.
     #[staticmethod]
     fn read(py: Python<'_>, path: PathBuf, out: Option<PathBuf>) -> PyResult<Self> {
-        Self::make(py, move || Inner::new(Spec::read(&path, EXPERIMENTS)?, out))
+        Self::make(py, out, move || Spec::read(&path, EXPERIMENTS))
     }
 
     /// Understands the text of a spec, which errors call `name`, and which names an experiment.
     #[staticmethod]
     fn parse(py: Python<'_>, name: String, text: String, out: Option<PathBuf>) -> PyResult<Self> {
         let here = Path::new("");
-        Self::make(py, move || Inner::new(Spec::parse(&name, &text, here, EXPERIMENTS)?, out))
+        Self::make(py, out, move || Spec::parse(&name, &text, here, EXPERIMENTS))
     }
 
     /// Understands the text of a spec, which errors call `name`, for a scenario whose files are in `folder`.
@@ -75,7 +84,7 @@ impl Sweep {
         out: Option<PathBuf>,
     ) -> PyResult<Self> {
         let source = scenario.source.clone();
-        Self::make(py, move || Inner::new(Spec::parse_for(&name, &text, source, &folder)?, out))
+        Self::make(py, out, move || Spec::parse_for(&name, &text, source, &folder))
     }
 
     /// Makes all runs of a shard that are not done, on so many threads (0: all cores). `progress` is told now and then how many are
@@ -93,10 +102,43 @@ impl Sweep {
         let look = |py: Python<'_>| show(py, progress.as_ref(), &watch);
         work(py, &watch.cancel, look, move || {
             let state = &mut *inner.state();
-            let options = Options { threads, shard };
-            sweep::execute(&inner.sweep, &inner.points, &mut state.store, options, &watched)?;
+            let Inner { sweep, points, .. } = &*inner;
+            if inner.is_one_run() {
+                return Ok(sweep::execute_alone(sweep, points, &mut state.store, shard, &watched)?);
+            }
+            let threads = Threads::borrow(threads)?;
+            threads.install(|| sweep::execute_here(sweep, points, &mut state.store, shard, &watched))?;
             Ok(())
         })
+    }
+
+    /// Makes a run of a point again and returns what is recorded of it: its `events`, a `capture` or a `trace`.
+    fn record<'py>(
+        &self,
+        py: Python<'py>,
+        point: usize,
+        seed: u64,
+        run: u64,
+        what: &str,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let (inner, what) = (self.inner.clone(), What::of(what)?);
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = stop.clone();
+        let octets = work(
+            py,
+            &stop,
+            |_| Ok(()),
+            move || {
+                let point = inner.points.get(point).ok_or_else(|| Fault::new("there is no such point"))?;
+                let (scenario, files) = inner.sweep.simulated(point)?.ok_or_else(|| {
+                    Fault::new("the runs of an experiment leave no record").with_hint(
+                        "`anabranch.run` a scenario; those of the papers are in `scenarios/papers`",
+                    )
+                })?;
+                record(&scenario, &files, (seed, run), what, &stopped)
+            },
+        )?;
+        Ok(PyBytes::new(py, &octets))
     }
 
     /// The rows that are there, of all shards; how many runs are missing; and the points whose mean is not known well enough.
@@ -161,9 +203,19 @@ pub(crate) fn show(py: Python<'_>, progress: Option<&Py<PyAny>>, watch: &Watch<'
 }
 
 impl Sweep {
-    fn make(py: Python<'_>, make: impl FnOnce() -> Result<Inner, Fault> + Send + 'static) -> PyResult<Self> {
-        // On threads of its own: a process that forks keeps none of those that all share.
-        let made = work(py, &Default::default(), |_| Ok(()), move || pool(0)?.install(make));
-        Ok(Self { inner: Arc::new(made?) })
+    fn make(
+        py: Python<'_>,
+        out: Option<PathBuf>,
+        spec: impl FnOnce() -> Result<Spec, sweep::Error> + Send + 'static,
+    ) -> PyResult<Self> {
+        let sweep = py.detach(|| caught(|| Ok(sweep::Sweep::new(spec()?)?)))?;
+        let made = if sweep.points() <= sweep::FEW {
+            py.detach(|| caught(|| Inner::new(sweep, out)))?
+        } else {
+            // Not on threads that all share: a process that forks keeps none of them.
+            let make = move || Threads::borrow(0)?.install(|| Inner::new(sweep, out));
+            work(py, &Default::default(), |_| Ok(()), make)?
+        };
+        Ok(Self { inner: Arc::new(made) })
     }
 }

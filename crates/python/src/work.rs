@@ -24,9 +24,8 @@ pub(crate) fn work<T: Send + 'static>(
 ) -> PyResult<T> {
     let (done, mut waits) = sync_channel(1);
     let doing = move || {
-        let result = catch_unwind(AssertUnwindSafe(work));
-        // Nobody waits any more if it was told to stop.
-        let _ = done.send(result.unwrap_or_else(|panic| Err(Fault::panicked(&*panic))));
+        // The receiver is gone if the work was told to stop.
+        let _ = done.send(caught(work));
     };
     std::thread::Builder::new()
         .name("anabranch".to_owned())
@@ -52,6 +51,11 @@ pub(crate) fn work<T: Send + 'static>(
             }
         }
     }
+}
+
+/// Does `work`, and makes an error of a panic.
+pub(crate) fn caught<T>(work: impl FnOnce() -> Result<T, Fault>) -> Result<T, Fault> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(Fault::panicked(&*panic)))
 }
 
 type Waited<T> = Result<Result<T, Fault>, RecvTimeoutError>;

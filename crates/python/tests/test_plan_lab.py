@@ -124,3 +124,23 @@ def test_lab_knows_its_experiments_and_says_what_is_wrong() -> None:
         ab.lab.run("set", gatways=2)
     with pytest.raises(ab.Error, match="`runs` is 0"):
         ab.lab.run("set", runs=0)
+
+
+def test_rows_of_an_experiment_are_the_runs_of_its_points(tmp_path: Path) -> None:
+    given = {"segments": 20, "loss": [0, "5%"], "mode": ["tcp", "dtc"]}
+    points = ab.lab.run("dtc", given, runs=3, seed=4)
+    found = ab.lab.rows("dtc", given, runs=3, seed=4, out=tmp_path / "rows")
+    assert (len(found), found.varied) == (12, ["loss", "mode"])
+    means = found.means("data_transmissions", by=["loss", "mode"])
+    assert means["mean"] == pytest.approx(points["data_transmissions"])
+    made: list[tuple[int, int]] = []
+    again = ab.lab.rows(
+        "dtc", given, runs=3, seed=4, out=tmp_path / "rows", progress=lambda *count: made.append(count)
+    )
+    assert made[-1] == (0, 0)
+    assert again.to_ipc() == found.to_ipc()
+    assert len(ab.lab.rows("dtc", segments=20, runs=1, seed=[1, 2])) == 2
+    table = ab.compare(found, "data_transmissions", by="mode", baseline="tcp")
+    assert [row["mode"] for row in table] == ["dtc", "dtc"]
+    with pytest.raises(ab.Error, match="unknown key `los`"):
+        ab.lab.rows("dtc", los=0.1)

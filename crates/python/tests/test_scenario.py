@@ -37,6 +37,11 @@ def test_setting_makes_another_scenario(network: ab.Scenario) -> None:
     assert slower != network
     assert slower.hash != network.hash
     assert network.set("link.*.loss", 0.05) == network
+    together = {"link.cable.rate": "56 kbit/s", "link.cable.loss": 0}
+    assert network.set(together) == slower
+    assert network.set({}) == network
+    with pytest.raises(ab.Error, match="set link.cable.loss=2"):
+        network.set({**together, "link.cable.loss": 2})
     assert len({network, network.set("seed", 9), slower}) == 2, "the seed is no part of what a scenario is"
 
 

@@ -75,7 +75,7 @@ def test_errors_of_specs(network: ab.Scenario, tmp_path: Path) -> None:
     with pytest.raises(ab.Error) as caught:
         ab.sweep({"scenario": network, "rums": 3}, progress=False)
     assert caught.value.hint == "did you mean `runs`?"
-    assert caught.value.place == "cable:1:1"
+    assert caught.value.place == "rums"
     with pytest.raises(ab.Error) as caught:
         ab.sweep({"scenario": network, "grid": {"link.cable.lost": [0.1]}}, progress=False)
     assert "lost" in caught.value.message
@@ -141,8 +141,59 @@ def test_errors_of_an_experiment_say_where_they_are(network: ab.Scenario) -> Non
     assert caught.value.hint == "did you mean `dtc`?"
     with pytest.raises(ab.Error, match="unknown key `los`") as caught:
         ab.sweep({"experiment": "dtc", "grid": {"los": [0.1]}}, progress=False)
-    assert caught.value.place is not None and caught.value.place.startswith("dtc:")
+    assert caught.value.place == "grid.los"
     with pytest.raises(ab.Error, match="both"):
         ab.sweep({"experiment": "dtc", "scenario": network}, progress=False)
     with pytest.raises(ab.Error, match="no scenario and no experiment"):
         ab.sweep({"runs": 1}, progress=False)
+
+
+def test_axes_that_vary_together_and_points_one_by_one(network: ab.Scenario) -> None:
+    loss, delay = "link.cable.loss", "link.cable.delay"
+    together = {"zip": [{loss: [0.0, 0.02, 0.1], delay: ["5 ms", "10 ms", "20 ms"]}]}
+    result = ab.sweep({"scenario": network, "runs": 2, **together}, progress=False)
+    assert (len(result), sorted(result.varied)) == (6, [delay, loss])
+    assert list(zip(result[loss], result[delay], strict=True))[::2] == [(0.0, 0.005), (0.02, 0.01), (0.1, 0.02)]
+    points = {"point": [{loss: 0.1, delay: "20 ms"}, {delay: "5 ms", loss: 0.0}]}
+    listed = ab.sweep({"scenario": network, "runs": 2, **points}, progress=False)
+    # The same points have the same runs, however they were asked for.
+    assert listed["latency_s"] == result["latency_s"][4:] + result["latency_s"][:2]
+    both = ab.sweep({"scenario": network, **points, "grid": {"transfer.file.bytes": ["5 kB", "10 kB"]}}, progress=False)
+    assert len(both) == 4
+    assert ab.sweep({"experiment": "dtc", "set": {"segments": 20}, "zip": [{"loss": [0, "5%"], "mode": ["tcp", "dtc"]}]},
+                    progress=False)["mode"] == ["tcp", "dtc"]  # fmt: skip
+
+
+def test_a_pattern_of_names_reaches_the_links_that_it_means(gateways: ab.Scenario) -> None:
+    """`link.*` would reach the cables too."""
+    lossy = gateways.set("link.radio*.loss", 0.1)
+    assert [link.get("loss", 0) for link in lossy.link] == [0, 0, 0, 0.1, 0.1, 0.1]
+    result = ab.sweep({"scenario": gateways, "runs": 2, "grid": {"link.radio*.loss": [0.0, 0.1]}}, progress=False)
+    assert result["latency_s"][2:] == ab.run(lossy, runs=2)["latency_s"]
+    with pytest.raises(ab.Error, match="matches|no link|radoi") as caught:
+        ab.sweep({"scenario": gateways, "grid": {"link.radoi*.loss": [0.1]}}, progress=False)
+    assert caught.value.place == 'grid["link.radoi*.loss"]'
+
+
+@pytest.mark.parametrize(
+    ("spec", "message", "place"),
+    [
+        ({"rums": 3}, "unknown key `rums`", "rums"),
+        ({"grid": {"link.cable.loss": []}}, "an axis needs at least one value", 'grid["link.cable.loss"]'),
+        ({"zip": []}, "`zip` is empty", "zip"),
+        ({"zip": [{}]}, "`zip` is empty", "zip.0"),
+        ({"zip": [{"link.cable.loss": [0, 1], "link.cable.delay": ["1 s"]}]}, "has 2 values", 'zip.0["link.cable.loss"]'),
+        ({"point": [{"link.cable.loss": 0}, {}]}, "the point has no `link.cable.loss`", "point.1"),
+        ({"point": [{"link.cable.loss": 0}, {"link.cable.loss": 7}]}, "is not a probability", 'point.1["link.cable.loss"]'),
+        ({"set": {"link.cabel.loss": 0}}, "cabel", 'set["link.cabel.loss"]'),
+        ({"enough": {"metric": "x", "width": "5 %", "mux": 9}}, "unknown key `mux`", "enough.mux"),
+        ({"sample": [{"count": 0, "axes": {}}]}, "`count` is in", "sample.0.count"),
+    ],
+)  # fmt: skip
+def test_errors_name_the_key_of_the_mapping(
+    network: ab.Scenario, spec: dict[str, object], message: str, place: str
+) -> None:
+    with pytest.raises(ab.Error) as caught:
+        ab.sweep({"scenario": network, **spec}, progress=False)
+    assert message in caught.value.message
+    assert caught.value.place == place

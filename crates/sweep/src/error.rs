@@ -75,6 +75,9 @@ pub enum Error {
     /// A table could not be made.
     #[error("cannot make the table: {0}")]
     Table(String),
+    /// A table that was written cannot be read, or is none of ours.
+    #[error("cannot read the table: {0}")]
+    Unread(String),
 }
 
 impl Error {
@@ -93,7 +96,11 @@ impl Error {
             Self::Run { error, .. } => impossible(error),
             other => matches!(
                 other,
-                Self::Spec(_) | Self::Parameter(_) | Self::Unreadable { .. } | Self::Impossible { .. }
+                Self::Spec(_)
+                    | Self::Parameter(_)
+                    | Self::Unreadable { .. }
+                    | Self::Impossible { .. }
+                    | Self::Unread(_)
             ),
         }
     }
@@ -115,6 +122,9 @@ impl Error {
             Self::Panicked { .. } => Some(
                 "this is a fault of anabranch: please report it with the scenario; other points go on if this one is left out",
             ),
+            Self::Unread(_) => {
+                Some("name a file that `anabranch sweep` or the Python package has written as Parquet")
+            }
             Self::Spec(_) | Self::Table(_) => None,
         };
         hint.map(Cow::Borrowed)

@@ -56,10 +56,10 @@ mod task;
 
 pub use address::{Address, VERSION};
 pub use error::Error;
-pub use execute::{Options, Outcome, Watch, execute, execute_here, pool};
+pub use execute::{Options, Outcome, Watch, execute, execute_alone, execute_here, pool};
 pub use job::Job;
 pub use plan::Shard;
-pub use points::{Point, Sweep};
+pub use points::{FEW, Point, Sweep};
 pub use row::Row;
 pub use spec::Spec;
 pub use store::Store;

@@ -27,6 +27,8 @@ pub const MOST_RUNS: u64 = 1_000_000;
 const HELD: usize = 20_000;
 /// Points that are made before one asks whether any was wrong.
 const PORTION: usize = 1_024;
+/// Points that are made on the thread that asks, at most: handing them to others takes longer.
+pub const FEW: usize = 8;
 
 /// A spec together with its points.
 #[derive(Debug)]
@@ -77,7 +79,8 @@ impl Sweep {
                 // What the spec says of a path takes the place of the file's own axis.
                 let sampled = spec.samples.iter().flat_map(|samples| samples.axes.keys());
                 let listed = spec.listed.iter().flat_map(|point| point.keys());
-                for path in spec.fixed.keys().chain(sampled).chain(listed) {
+                let zipped = spec.zipped.iter().flat_map(|axes| axes.keys());
+                for path in spec.fixed.keys().chain(sampled).chain(listed).chain(zipped) {
                     axes.remove(path);
                 }
                 axes.extend(spec.grid.iter().cloned());
@@ -91,6 +94,11 @@ impl Sweep {
                 (path.clone(), values.collect())
             };
             factors.push(Factor { count: spec.listed.len(), axes: first.keys().map(column).collect() });
+        }
+        for axes in &spec.zipped {
+            // The spec has checked that all have the same number of values.
+            let count = axes.values().map(Vec::len).min().unwrap_or(0);
+            factors.push(Factor { count, axes: axes.clone() });
         }
         for (path, values) in grid {
             factors.push(Factor { count: values.len(), axes: [(path, values)].into() });
@@ -251,7 +259,7 @@ impl Sweep {
         }
     }
 
-    /// Makes all points, on all threads of the pool that this is called in.
+    /// Makes all points, on all threads of the pool that this is called in, or at most [`FEW`] on this thread.
     ///
     /// # Errors
     /// What is wrong with the scenario or the experiment's parameters at the first such point, with the place in the spec if a
@@ -259,6 +267,9 @@ impl Sweep {
     pub fn all_points(&self) -> Result<Vec<Point>, Error> {
         let mut points = Vec::with_capacity(self.points);
         let parsed = self.parsed()?;
+        if self.points <= FEW {
+            return (0..self.points).map(|index| self.point(index, parsed.as_ref())).collect();
+        }
         // In portions, so that a value that is wrong everywhere is not found wrong a million times.
         for first in (0..self.points).step_by(PORTION) {
             let portion = first..(first + PORTION).min(self.points);
@@ -281,6 +292,18 @@ impl Sweep {
         }
         let again = self.point(point.index, self.parsed()?.as_ref())?;
         Ok(again.task.expect("a point has its task when it has just been made"))
+    }
+
+    /// The scenario at a point and the contents that it carries, to run it with observers; `None` of an experiment, whose runs
+    /// are its own.
+    ///
+    /// # Errors
+    /// As [`crate::Job::new`].
+    pub fn simulated(&self, point: &Point) -> Result<Option<(Arc<Scenario>, Arc<Files>)>, Error> {
+        Ok(match self.task_of(point)? {
+            Task::Scenario { scenario, files } => Some((scenario, files)),
+            Task::Experiment(_) => None,
+        })
     }
 
     /// Every parameter of an experiment at a point, resolved, as it can be given again; none of a scenario.
@@ -316,7 +339,9 @@ impl Sweep {
             && let Some((path, value)) = text.split_once('=')
         {
             message = format!("{message} (`{path}` = {value})");
-            if let Some(said) = self.spec.place(path).cloned().or_else(|| source.axis_place(path)) {
+            if let Some(said) =
+                self.spec.place(path, parameters.get(path)).cloned().or_else(|| source.axis_place(path))
+            {
                 place = said;
             }
         } else {
@@ -332,7 +357,7 @@ impl Sweep {
     fn refused(&self, error: ParameterError, parameters: &BTreeMap<String, Value>) -> Error {
         let Some(file) = self.spec.file() else { return error.into() };
         let (mut place, mut message) = (Place::Whole { name: file.to_owned() }, error.reason());
-        match error.key().and_then(|key| Some((key, self.spec.place(key)?))) {
+        match error.key().and_then(|key| Some((key, self.spec.place(key, parameters.get(key))?))) {
             Some((key, said)) => {
                 place = said.clone();
                 if matches!(error, ParameterError::BadValue { .. }) {

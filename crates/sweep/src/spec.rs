@@ -49,6 +49,9 @@ pub struct Spec {
     pub grid: Vec<(String, Vec<Value>)>,
     /// Points that are listed, all with the same parameters. Each is combined with every point of the grid.
     pub listed: Vec<BTreeMap<String, Value>>,
+    /// Groups of axes that vary together, by their paths: all axes of a group have the same number of values. Each group is
+    /// combined with every point of the grid, and with the other groups.
+    pub zipped: Vec<BTreeMap<String, Vec<Value>>>,
     /// Samples; every one of these is combined with every point of the grid, and with the samples of the others.
     pub samples: Vec<Samples>,
     /// Root of the samples' random streams.
@@ -60,6 +63,8 @@ pub struct Spec {
     /// The file that says all this, if one does, and where in it each parameter was written.
     file: Option<String>,
     places: BTreeMap<String, Place>,
+    /// The same for the values of [`Spec::listed`].
+    listed_places: Vec<BTreeMap<String, Place>>,
 }
 
 /// How many runs a point has with each seed.
@@ -80,12 +85,14 @@ impl Spec {
             fixed: BTreeMap::new(),
             grid: Vec::new(),
             listed: Vec::new(),
+            zipped: Vec::new(),
             samples: Vec::new(),
             seed: 1,
             seeds: Vec::new(),
             runs: Runs::Fixed(1),
             file: None,
             places: BTreeMap::new(),
+            listed_places: Vec::new(),
         }
     }
 
@@ -166,8 +173,10 @@ impl Spec {
         self.file.as_deref()
     }
 
-    /// Where a parameter was written, if a file says it.
-    pub(crate) fn place(&self, path: &str) -> Option<&Place> {
-        self.places.get(path)
+    /// Where a parameter was written, if a file says it; of a parameter of listed points, where the first point with this value is.
+    pub(crate) fn place(&self, path: &str, value: Option<&Value>) -> Option<&Place> {
+        let listed = self.listed.iter().zip(&self.listed_places);
+        let mut listed = listed.filter(|(point, _)| value.is_some() && point.get(path) == value);
+        listed.find_map(|(_, places)| places.get(path)).or_else(|| self.places.get(path))
     }
 }

@@ -98,7 +98,19 @@ impl<'t> Table<'t> {
         if let Some(twice) = names.windows(2).find(|pair| pair[0] == pair[1]) {
             return Err(Error::Table(format!("a parameter and a metric are both called `{}`", twice[0])));
         }
-        let mut metadata = vec![("sweep", sweep.spec().name.as_str()), ("build", BUILD)];
+        // What a reader of the file cannot tell from the columns.
+        let json = |value: serde_json::Result<String>| value.map_err(|e| Error::Table(e.to_string()));
+        let parameter_names = json(serde_json::to_string(&sweep.names().collect::<Vec<_>>()))?;
+        let varied = json(serde_json::to_string(&sweep.varied().collect::<Vec<_>>()))?;
+        let (missing_runs, unmet_points) = (missing.to_string(), json(serde_json::to_string(&unmet))?);
+        let mut metadata = vec![
+            ("sweep", sweep.spec().name.as_str()),
+            ("build", BUILD),
+            ("parameters", &parameter_names),
+            ("varied", &varied),
+            ("missing", &missing_runs),
+            ("unmet", &unmet_points),
+        ];
         if let Some(experiment) = sweep.spec().experiment() {
             metadata.extend([("experiment", experiment.name()), ("experiment_build", experiment.build())]);
         }

@@ -8,6 +8,7 @@
 * :class:`Scenario`: a network and what goes on in it.
 * :func:`run`: a scenario so many times. :func:`sweep`: grids and samples over parameters, on all cores or on a cluster.
 * :mod:`anabranch.plan`: closed forms. :mod:`anabranch.lab`: the papers' experiments. :mod:`anabranch.plot`: pictures.
+* :func:`compare`: variants run by run, with intervals. :class:`Network` builds a scenario call by call.
 * Results are tables (:class:`Table`): polars, pandas and Arrow are one call away.
 
 Everything that can be wrong with input raises :class:`Error`, with place and hint. Work leaves the interpreter to other threads, and
@@ -20,11 +21,13 @@ from typing import TYPE_CHECKING
 
 from . import lab, plan
 from ._anabranch import VERSION as __version__
+from ._compare import compare
 from ._error import Error
+from ._network import Network
 from ._progress import Progress
 from ._scenario import Entries, Scenario, Section
 from ._sweep import Spec, run, sweep
-from ._table import Metrics, Result, Summary, Table, summary
+from ._table import Metrics, Replay, Result, Summary, Table, read_parquet, summary
 
 if TYPE_CHECKING:
     from . import plot
@@ -33,7 +36,9 @@ __all__ = [
     "Entries",
     "Error",
     "Metrics",
+    "Network",
     "Progress",
+    "Replay",
     "Result",
     "Scenario",
     "Section",
@@ -41,9 +46,11 @@ __all__ = [
     "Summary",
     "Table",
     "__version__",
+    "compare",
     "lab",
     "plan",
     "plot",
+    "read_parquet",
     "run",
     "summary",
     "sweep",

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, overload
 
 from . import _anabranch as native
 from ._error import Error
-from ._toml import toml
+from ._toml import document, said, toml
 
 
 class Section(Mapping[str, Any]):
@@ -89,7 +90,13 @@ class Scenario:
     """
 
     def __init__(
-        self, text: str, *, name: str = "scenario", folder: str | os.PathLike[str] = ".", _set: tuple[str, ...] = ()
+        self,
+        text: str,
+        *,
+        name: str = "scenario",
+        folder: str | os.PathLike[str] = ".",
+        _set: tuple[str, ...] = (),
+        _paths: Sequence[str] | None = None,
     ) -> None:
         """Understands the text of a scenario file.
 
@@ -97,9 +104,14 @@ class Scenario:
 
         Raises :class:`anabranch.Error` with line and column if the text is no scenario.
         """
-        self._text, self._name, self._folder, self._set = text, name, Path(folder), _set
-        self._native = native.Scenario(name, text, _set, self._folder)
+        self._text, self._name, self._folder, self._set, self._paths = text, name, Path(folder), _set, _paths
+        with self._said():
+            self._native = native.Scenario(name, text, _set, self._folder)
         self._resolved: dict[str, Any] = json.loads(self._native.resolved())
+
+    def _said(self) -> AbstractContextManager[None]:
+        """Errors in the text name the values that it was made of, if it was."""
+        return said(self._name, self._paths)
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str]) -> Scenario:
@@ -120,29 +132,48 @@ class Scenario:
         """Understands the text of a scenario file; ``folder`` is where the files are that it carries."""
         return cls(text, folder=folder)
 
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any], folder: str | os.PathLike[str] = ".") -> Scenario:
+        """Understands a dictionary that says what a scenario file says: tables are dictionaries, and lists of tables are lists of
+        them. A value ``None`` is a key left out. :meth:`to_dict` gives such a dictionary, and :class:`anabranch.Network` builds one.
+
+        Raises :class:`anabranch.Error` with the path of the key, as in ``link.radio1.rate``, if it is no scenario.
+        """
+        text, paths = document(values)
+        return cls(text, folder=folder, _paths=paths)
+
     def to_toml(self) -> str:
         """The scenario as a file, with every default filled in and without the axes of its own sweep."""
         return self._native.to_toml()
 
-    def set(self, path: str, value: object) -> Scenario:
-        """Another scenario with one value changed: ``scenario.set("link.radio1.rate", "56 kbit/s")``.
+    @overload
+    def set(self, path: str, value: object, /) -> Scenario: ...
+    @overload
+    def set(self, values: Mapping[str, object], /) -> Scenario: ...
+    def set(self, path: str | Mapping[str, object], value: object = None, /) -> Scenario:
+        """Another scenario with one value changed, ``scenario.set("link.radio1.rate", "56 kbit/s")``, or with several that only
+        go together, as a mapping of paths to values.
 
         Steps of the path are keys; in a list of tables a number, the ``name`` of one, or ``*`` for all. Quantities are texts
         with units, as in files.
 
         Raises :class:`anabranch.Error` if there is no such place or the value cannot be.
         """
-        if "=" in path:
-            raise Error(f"`{path}` is no path", hint="a path is keys joined by dots; the value is the second argument")
-        overrides = (*self._set, f"{path}={toml(value)}")
-        return Scenario(self._text, name=self._name, folder=self._folder, _set=overrides)
+        overrides = [*self._set]
+        for where, what in ({path: value} if isinstance(path, str) else path).items():
+            if "=" in where:
+                hint = "a path is keys joined by dots; the value is the second argument"
+                raise Error(f"`{where}` is no path", hint=hint)
+            overrides.append(f"{where}={toml(what)}")
+        return Scenario(self._text, name=self._name, folder=self._folder, _set=tuple(overrides), _paths=self._paths)
 
     def points(self) -> list[tuple[dict[str, Any], Scenario]]:
         """The combinations of the scenario's own axes (its table ``sweep``): the values by path, and the scenario with them.
 
         One point without axes if it has none.
         """
-        points = self._native.points()
+        with self._said():
+            points = self._native.points()
         return [(json.loads(axes), Scenario(text, name=self._name, folder=self._folder)) for axes, text in points]
 
     @property
@@ -212,8 +243,17 @@ class Scenario:
         return f"<Scenario {self.name!r}: {nodes} nodes, {transfers} transfers, {self.hash[:12]}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _again, (self._text, self._name, str(self._folder), self._set)
+        return _again, (self._text, self._name, str(self._folder), self._set, self._paths)
 
 
-def _again(text: str, name: str, folder: str, overrides: tuple[str, ...]) -> Scenario:
-    return Scenario(text, name=name, folder=folder, _set=overrides)
+def _again(
+    text: str, name: str, folder: str, overrides: tuple[str, ...], paths: Sequence[str] | None = None
+) -> Scenario:
+    return Scenario(text, name=name, folder=folder, _set=overrides, _paths=paths)
+
+
+def understood(scenario: Scenario | Mapping[str, Any] | str | os.PathLike[str]) -> Scenario:
+    """A scenario, whichever way it was given."""
+    if isinstance(scenario, Scenario):
+        return scenario
+    return Scenario.from_dict(scenario) if isinstance(scenario, Mapping) else Scenario.from_file(scenario)

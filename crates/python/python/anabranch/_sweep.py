@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 from . import _anabranch as native
 from ._error import Error
 from ._progress import Progress, shown
-from ._scenario import Scenario
+from ._scenario import Scenario, understood
 from ._table import Result
-from ._toml import toml
+from ._toml import document, said
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -24,7 +24,7 @@ Spec = str | os.PathLike[str] | Mapping[str, Any]
 
 
 def run(
-    scenario: Scenario | str | os.PathLike[str],
+    scenario: Scenario | Mapping[str, Any] | str | os.PathLike[str],
     runs: int = 1,
     seed: int | None = None,
     *,
@@ -33,7 +33,7 @@ def run(
 ) -> Result:
     """Simulates a scenario so many times, on all cores, and returns a row for each run.
 
-    ``scenario`` is a :class:`Scenario` or the path of a file; if it has axes of its own, all their points are run. ``seed`` is
+    ``scenario`` is a :class:`Scenario`, a dictionary that says the same (such as a :class:`Network`), or the path of a file; if it has axes of its own, all their points are run. ``seed`` is
     the root of all random streams (default: the scenario's own), ``jobs`` how many runs are under way at the same time
     (default, and at most: as many as there are cores). Runs are numbered from 0: two scenarios that are run with the same seed see the same
     randomness run by run, and can be compared in pairs. What comes out depends on scenario, seed and number of runs
@@ -41,10 +41,9 @@ def run(
 
     Raises :class:`anabranch.Error` if the scenario cannot run. Ctrl-C stops it (``KeyboardInterrupt``).
     """
-    if not isinstance(scenario, Scenario):
-        scenario = Scenario.from_file(scenario)
+    scenario = understood(scenario)
     spec = {"runs": _count(runs, "runs"), "seeds": [scenario.seed if seed is None else _seed(seed)]}
-    made = native.Sweep.of(scenario.name or "run", _text(spec), scenario._native, scenario.folder, None)
+    made = _of(scenario.name or "run", spec, scenario, None)
     with shown(progress, scenario.name or "run") as show:
         made.run(_threads(jobs), (1, 1), show)
     return result(made)
@@ -62,7 +61,7 @@ def sweep(
     """Makes all runs of a sweep that are not done yet, and returns the rows of all that are.
 
     ``spec`` is the path of a spec file, or a mapping that says the same: ``scenario`` (a path or a :class:`Scenario`) or ``experiment`` (a
-    name of :func:`anabranch.lab.experiments`), ``runs``, ``seeds``, ``grid``, ``sample``, ``set``, ``enough``. ``out`` is the folder where rows are kept: what is there already is not run
+    name of :func:`anabranch.lab.experiments`), ``runs``, ``seeds``, ``grid``, ``zip`` (axes that vary together), ``point`` (points one by one), ``sample``, ``set``, ``enough``. ``out`` is the folder where rows are kept: what is there already is not run
     again, so that a sweep that was stopped or killed goes on, and several processes may share it, ``anabranch sweep --out`` too;
     without it rows are gone with the result. ``jobs`` is how many runs are under way at the same time (default, and at most: as
     many as there are cores). ``shard`` is one part of a sweep, for job arrays: ``(2, 8)`` or ``"2/8"`` is the second of eight. ``client`` is a
@@ -90,7 +89,9 @@ def result(made: native.Sweep) -> Result:
     """The rows that are there."""
     frame, missing, unmet = made.frame()
     parameters, varied = made.parameters()
-    return Result(frame, name=made.name(), parameters=parameters, varied=varied, missing=missing, unmet=unmet)
+    return Result(
+        frame, name=made.name(), parameters=parameters, varied=varied, missing=missing, unmet=unmet, made=made
+    )
 
 
 def _made(spec: Spec, out: str | os.PathLike[str] | None) -> native.Sweep:
@@ -103,27 +104,27 @@ def _made(spec: Spec, out: str | os.PathLike[str] | None) -> native.Sweep:
 def _read(spec: Spec, out: str | os.PathLike[str] | None) -> native.Sweep:
     if not isinstance(spec, Mapping):
         return native.Sweep.read(spec, out)
-    said = dict(spec)
-    scenario = said.pop("scenario", None)
+    keys = dict(spec)
+    scenario = keys.pop("scenario", None)
     if scenario is None:
-        if "experiment" in said:
-            return native.Sweep.parse(str(said.get("name", said["experiment"])), _text(said), out)
+        if "experiment" in keys:
+            text, paths = document({"name": str(keys["experiment"]), **keys})
+            with said(_SPEC, paths):
+                return native.Sweep.parse(_SPEC, text, out)
         hint = '"scenario": a path or an `anabranch.Scenario`; or "experiment": a name of `anabranch.lab.experiments()`'
         raise Error("the spec names no scenario and no experiment", hint=hint)
-    if not isinstance(scenario, Scenario):
-        scenario = Scenario.from_file(scenario)
-    name = str(said.get("name", scenario.name or "sweep"))
-    return native.Sweep.of(name, _text(said), scenario._native, scenario.folder, out)
+    scenario = understood(scenario)
+    return _of(scenario.name or "sweep", keys, scenario, out)
 
 
-def _text(spec: Mapping[str, Any]) -> str:
-    """A spec as its file has it: keys of tables one a line, so that errors have places."""
-    lines = [f"{toml(key)} = {toml(value)}" for key, value in spec.items() if not isinstance(value, Mapping)]
-    for key, value in spec.items():
-        if isinstance(value, Mapping):
-            lines.append(f"[{toml(key)}]")
-            lines += [f"{toml(str(inner))} = {toml(item)}" for inner, item in value.items()]
-    return "\n".join(lines) + "\n"
+_SPEC = "spec"
+"""What errors call the text that a mapping becomes, where they name no key of it."""
+
+
+def _of(name: str, spec: Mapping[str, Any], scenario: Scenario, out: str | os.PathLike[str] | None) -> native.Sweep:
+    text, paths = document({"name": name, **spec})
+    with said(_SPEC, paths), scenario._said():
+        return native.Sweep.of(_SPEC, text, scenario._native, scenario.folder, out)
 
 
 def _count(number: int, what: str) -> int:

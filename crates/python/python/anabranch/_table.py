@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import html
+import json
 import math
+import operator
 import os
 import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     import pandas
     import polars
     import pyarrow
+    import xarray
 
 
 class Summary(NamedTuple):
@@ -90,6 +93,12 @@ class Table:
         near = near or [name for name in self._units if str(column) in name][:1]
         hint = f"did you mean `{near[0]}`?" if near else "there is " + ", ".join(self.columns[:8])
         raise NoColumn(f"there is no column `{column}`", hint=hint)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_frame": self._frame.to_ipc()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _frame=native.Frame.from_ipc(state["_frame"]))
 
     def __len__(self) -> int:
         return len(self._frame)
@@ -223,8 +232,10 @@ class Result(Table):
         varied: Sequence[str],
         missing: int,
         unmet: Sequence[int],
+        made: native.Sweep | None = None,
     ) -> None:
         super().__init__(frame)
+        self._made = made
         self.name: str = name
         """What the sweep or the scenario is called."""
         self.parameters: list[str] = list(parameters)
@@ -235,6 +246,10 @@ class Result(Table):
         """Runs that are not there, as those of other shards."""
         self.unmet: list[int] = list(unmet)
         """Points whose mean is not known as well as it was to be."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        # What has made the rows stays where it is.
+        return {**super().__getstate__(), "_made": None}
 
     @property
     def metrics(self) -> Metrics:
@@ -248,6 +263,48 @@ class Result(Table):
         for key, value in zip(zip(*keys, strict=True), self[metric], strict=True):
             groups.setdefault(key[0] if isinstance(by, str) else key, []).append(value)
         return groups
+
+    def events(self, row: int = 0) -> Table:
+        """What happened in the run of a row: packets sent, received, lost and discarded, frames, connections, faults.
+
+        The run is made again, with the same outcome. A row for each event: ``time``, ``event``, ``node``, ``link``, ``packet``,
+        ``flow``, ``bytes``, ``seq`` and ``len`` (of TCP segments and parts of files), ``value`` (seconds until a packet leaves its
+        queue, or that a frame takes; a new rate in bit/s) and ``detail`` (the reason of a loss, a note).
+
+        Raises :class:`anabranch.Error` if the result was unpickled or read from a file, or is of an experiment.
+        """
+        return Table(native.event_table(self._record(row, "events")))
+
+    def replay(self, row: int = 0, *, start: float = 0.0, end: float | None = None, limit: int = 5_000_000) -> Replay:
+        """The run of a row as a page that replays it, inline in notebooks, as ``anabranch view`` makes it.
+
+        ``start`` and ``end`` are seconds of the run, ``limit`` is the largest number of rows of the page. The run is made again.
+
+        Raises :class:`anabranch.Error` as :meth:`events`, and if there is more than ``limit``.
+        """
+        return Replay(native.replay_page(self._record(row, "events"), start, end, limit))
+
+    def capture(self, path: str | os.PathLike[str], row: int = 0) -> None:
+        """Writes every packet of the run of a row as pcapng for Wireshark, as ``anabranch run --pcap``. The run is made again."""
+        _write(Path(path), self._record(row, "capture"))
+
+    def write_events(self, path: str | os.PathLike[str], row: int = 0) -> None:
+        """Writes the event log of the run of a row, for ``anabranch view``, as ``anabranch run --events``."""
+        _write(Path(path), self._record(row, "events"))
+
+    def write_trace(self, path: str | os.PathLike[str], row: int = 0) -> None:
+        """Writes everything that happens in the run of a row as text, as ``anabranch run --trace``."""
+        _write(Path(path), self._record(row, "trace"))
+
+    def _record(self, row: int, what: str) -> bytes:
+        if self._made is None:
+            hint = "run its scenario again: the same seed and run number make the same run"
+            raise Error("a result that was unpickled or read from a file cannot make its runs again", hint=hint)
+        row = operator.index(row)
+        if not -len(self) <= row < len(self):
+            raise Error(f"there is no row {row}", hint=f"the result has {len(self)} rows, from 0")
+        point, seed, run = (self[name][row] for name in ("point", "seed", "run"))
+        return self._made.record(point, seed, run, what)
 
     def means(self, metric: str, by: str | Sequence[str] | None = None) -> Table:
         """Mean and 95 % confidence interval of a metric at every point, or by the columns that ``by`` names.
@@ -272,11 +329,68 @@ class Result(Table):
         gaps = [sum(value is None for value in values) for values in groups.values()]
         return table([*columns, ("missing", "1", gaps)])
 
+    def to_xarray(self) -> xarray.Dataset:
+        """The metrics as xarray's labelled arrays. Needs xarray (extra ``xarray``).
+
+        Dimensions are the parameters that vary, ``seed`` and ``run``. Points that make no whole grid, as those of ``zip``, ``point``
+        and ``sample``, are one dimension ``point``, and the parameters are coordinates along it. Parameters that are fixed are
+        scalar coordinates. Units are in the attribute ``units``. A run that is missing, or has no such metric, is ``nan``.
+        """
+        from ._xarray import dataset
+
+        return dataset(self)
+
     def _shown(self) -> list[str]:
         first = ["point", *self.parameters, "seed", "run"]
         # What transfers say is why most people are here.
         metrics = sorted(self.metrics, key=lambda name: not name.startswith("transfer."))
         return [*first, *metrics[: max(12 - len(first), 4)]]
+
+
+class Replay:
+    """A page that replays a run. Notebooks show it inline; it loads nothing."""
+
+    def __init__(self, page: str) -> None:
+        self.html: str = page
+        """The page."""
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Writes the page to a file, for a browser."""
+        _write(Path(path), self.html.encode())
+
+    def _repr_html_(self) -> str:
+        page = html.escape(self.html)
+        return f'<iframe srcdoc="{page}" width="100%" height="800" style="border: 0"></iframe>'
+
+    def __repr__(self) -> str:
+        return f"<Replay: {len(self.html)} characters of HTML; `write(path)` saves it>"
+
+
+def read_parquet(path: str | os.PathLike[str]) -> Result:
+    """Reads a result that :meth:`Table.write_parquet` has written, or a sweep of the program (``table.parquet`` in its folder; the folder
+    will do). Rows, axes, units and seeds are those that were written; to make its runs again needs the scenario.
+
+    Raises :class:`anabranch.Error` if the file cannot be read, or has no rows of runs.
+    """
+    path = Path(path)
+    if path.is_dir():
+        path = path / "table.parquet"
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise Error(f"cannot read it: {error.strerror}", str(path), "name a Parquet file that a sweep has written") from None
+    try:
+        frame = native.Frame.from_parquet(content)
+    except Error as error:
+        raise Error(error.message, str(path), error.hint) from None
+    about = frame.metadata()
+    if "varied" not in about:
+        hint = "a Parquet file of `Result.write_parquet` or of `anabranch sweep` has them; pandas reads any"
+        raise Error("the table has no rows of runs", str(path), hint)
+    parameters, varied, unmet = (json.loads(about[key]) for key in ("parameters", "varied", "unmet"))
+    return Result(
+        frame, name=about["sweep"], parameters=parameters, varied=varied, missing=int(about["missing"]), unmet=unmet
+    )
 
 
 def table(columns: Iterable[tuple[str, str, Sequence[object]]]) -> Table:

@@ -4,9 +4,79 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 from ._error import Error
+
+HEAD = "# made by the package anabranch from Python values"
+"""The first line of a text that is made: errors about the text as a whole have its place."""
+
+
+def document(values: Mapping[str, object]) -> tuple[str, list[str]]:
+    """Values as the text of a TOML file, one key a line, and for each line what it says: the path of its key as the caller has
+    written it."""
+    lines, paths = [HEAD], [""]
+
+    def entry(line: str, path: str) -> None:
+        lines.append(line)
+        paths.append(path)
+
+    def table(values: Mapping[str, object], header: str, path: str) -> None:
+        tables = {}
+        for key, value in values.items():
+            below = _below(path, str(key))
+            # TOML has no null: a key without a value is one that is not there.
+            if value is None:
+                continue
+            if isinstance(value, Mapping) or _is_tables(value):
+                tables[key] = value
+                continue
+            try:
+                entry(f"{toml(str(key))} = {toml(value)}", below)
+            except TypeError as error:
+                raise TypeError(f"{below}: {error}") from None
+        for key, value in tables.items():
+            name, below = f"{header}{toml(str(key))}", _below(path, str(key))
+            if isinstance(value, Mapping):
+                entry(f"[{name}]", below)
+                table(value, f"{name}.", below)
+                continue
+            assert isinstance(value, list | tuple)
+            for number, item in enumerate(value):
+                own = item.get("name")
+                place = _below(below, own if isinstance(own, str) else str(number))
+                entry(f"[[{name}]]", place)
+                table(item, f"{name}.", place)
+
+    table(values, "", "")
+    return "\n".join(lines) + "\n", paths
+
+
+def _is_tables(value: object) -> bool:
+    return isinstance(value, list | tuple) and len(value) > 0 and all(isinstance(item, Mapping) for item in value)
+
+
+def _below(path: str, key: str) -> str:
+    # A key that is a path itself, as in the grid of a sweep.
+    if "." in key:
+        return f'{path}["{key}"]'
+    return f"{path}.{key}" if path else key
+
+
+@contextmanager
+def said(name: str, paths: Sequence[str] | None) -> Iterator[None]:
+    """Errors that have their place in the text called ``name`` get the path that stands there, if the text was made of values."""
+    try:
+        yield
+    except Error as error:
+        found = re.fullmatch(rf"{re.escape(name)}(?::(\d+):\d+)?", error.place or "")
+        if found is None or paths is None:
+            raise
+        line = int(found[1] or 1)
+        path = paths[line - 1] if line <= len(paths) else ""
+        raise Error(error.message, path or name, error.hint) from None
 
 
 def toml(value: object) -> str:

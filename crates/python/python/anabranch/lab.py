@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import _anabranch as native
 from ._error import Error
 from ._progress import Progress, shown
-from ._table import Table, _kind, _plain
+from ._table import Result, Table, _kind, _plain
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 
 @dataclass(frozen=True)
@@ -126,6 +130,37 @@ def run(
         records = [json.loads(text) for text in native.lab_run(experiment, _assignments(given), runs, seed, show)]
     varied = [name for name, value in given.items() if _is_axis(value)]
     return Points(experiments()[experiment], varied, records)
+
+
+def rows(
+    experiment: str,
+    parameters: Mapping[str, Any] | None = None,
+    /,
+    *,
+    runs: int = 10,
+    seed: int | Sequence[int] = 1,
+    out: str | os.PathLike[str] | None = None,
+    jobs: int | None = None,
+    shard: tuple[int, int] | str | None = None,
+    client: Client | None = None,
+    progress: Progress = False,
+    **more: Any,
+) -> Result:
+    """The runs of :func:`run` one by one: a row for each run, as :func:`anabranch.sweep` has them.
+
+    Parameters go as in :func:`run`. ``out`` is the folder where rows are kept, and ``client`` a client of Dask distributed; both,
+    ``jobs`` and ``shard`` are those of :func:`anabranch.sweep`. The means of the rows are those of :func:`run`.
+
+    Raises :class:`anabranch.Error` if there is no such experiment or parameter, or a value cannot be.
+    """
+    from ._sweep import sweep
+
+    given = {**(parameters or {}), **more}
+    fixed = {name: value for name, value in given.items() if not _is_axis(value)}
+    axes = {name: list(value) for name, value in given.items() if _is_axis(value)}
+    seeds = [seed] if isinstance(seed, int) else list(seed)
+    spec = {"experiment": experiment, "runs": runs, "seeds": seeds, "set": fixed, "grid": axes}
+    return sweep(spec, out, jobs=jobs, shard=shard, client=client, progress=progress)
 
 
 def _assignments(parameters: Mapping[str, Any]) -> list[str]:

@@ -29,13 +29,13 @@ def metric(
     metric: str,
     over: str | None = None,
     *,
-    by: str | None = None,
+    by: str | Sequence[str] | None = None,
     ax: Axes | None = None,
 ) -> Axes:
     """A metric's mean over a parameter, with its 95 % confidence interval.
 
     ``results`` is a result of :func:`anabranch.sweep` or :func:`anabranch.lab.run`, or several by the names of their lines. ``over`` is the
-    parameter on the x axis (default: the one that varies), ``by`` one whose values are lines of their own.
+    parameter on the x axis (default: the one that varies), ``by`` one whose values are lines of their own, or several together.
 
     Raises :class:`anabranch.Error` if nothing or too much varies, or no run has the metric.
     """
@@ -48,7 +48,7 @@ def metric(
         whole = result.resolve(metric)
         labels = _label(result, axis), _label(result, whole)
         for value, points in _means(result, whole, axis, by).items():
-            parts = [name] if by is None else [name, f"{by} = {_text(value)}"]
+            parts = [name, *(f"{which} = {_text(one)}" for which, one in zip(_names(by), value, strict=True))]
             kept = [(x, mean, ci or 0.0) for x, mean, ci in points if mean is not None]
             if kept:
                 xs, means, cis = (list(one) for one in zip(*kept, strict=True))
@@ -173,9 +173,15 @@ def _by_key(one: Result, metric: str, keys: Sequence[str], side: str) -> dict[tu
     return found
 
 
-def _means(result: Table, whole: str, axis: str, by: str | None) -> dict[Any, list[tuple[Any, Any, Any]]]:
-    """For each line: parameter, mean, half-width."""
-    names = [axis] if by is None else [axis, result.resolve(by)]
+def _names(by: str | Sequence[str] | None) -> list[str]:
+    return [] if by is None else [by] if isinstance(by, str) else list(by)
+
+
+def _means(
+    result: Table, whole: str, axis: str, by: str | Sequence[str] | None
+) -> dict[tuple[Any, ...], list[tuple[Any, Any, Any]]]:
+    """For each line, by the values that tell it from others: parameter, mean, half-width."""
+    names = [axis, *(result.resolve(name) for name in _names(by))]
     if isinstance(result, Result):
         others = [name for name in result.varied if name not in names]
         if others:
@@ -186,9 +192,9 @@ def _means(result: Table, whole: str, axis: str, by: str | None) -> dict[Any, li
         rows = zip(*(points[name] for name in names), points["mean"], points["ci95"], strict=True)
     else:
         rows = zip(*(result[name] for name in names), result[whole], result[f"{whole}.ci95"], strict=True)
-    lines: dict[Any, list[tuple[Any, Any, Any]]] = {}
+    lines: dict[tuple[Any, ...], list[tuple[Any, Any, Any]]] = {}
     for row in rows:
-        lines.setdefault(None if by is None else row[1], []).append((row[0], row[-2], row[-1]))
+        lines.setdefault(tuple(row[1:-2]), []).append((row[0], row[-2], row[-1]))
     return {value: sorted(points, key=_order) if _numbers(p[0] for p in points) else points for value, points in lines.items()}
 
 
@@ -206,8 +212,9 @@ def _ticks(lines: Sequence[tuple[str, list[Any], list[float], list[float]]]) -> 
     return {} if _numbers(values) else {value: i for i, value in enumerate(values)}
 
 
-def _only(result: Result | Points, by: str | None) -> str:
-    varied = [name for name in result.varied if by is None or name != result.resolve(by)]
+def _only(result: Result | Points, by: str | Sequence[str] | None) -> str:
+    lines = [result.resolve(name) for name in _names(by)]
+    varied = [name for name in result.varied if name not in lines]
     if len(varied) == 1:
         return varied[0]
     known = ", ".join(varied) if varied else "nothing does"

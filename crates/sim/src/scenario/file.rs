@@ -590,8 +590,8 @@ pub struct TransferSection {
     /// The TCP profile between gateway and receiver; that of `tcp` if none is given. Split and SET only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tcp_wireless: Option<String>,
-    /// The gateways: how many at most, or which, or "best" for as many as the latency model finds best; for split,
-    /// of which the nearest is taken. Split and SET only.
+    /// The gateways: how many at most, or which, or "best" for as many as the latency model finds best; for split
+    /// 1, or names of which the nearest is taken. Split and SET only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gateways: Option<GatewayChoice>,
     /// The gateway through which the request goes, and plain TCP. Not for kinds "tcp" and "mptcp",

@@ -644,6 +644,13 @@ fn errors_of_meaning_have_a_place_and_a_hint() {
           hint: nodes of kind "gateway" count"#]],
     );
     check(
+        "kind = \"set\"\nfrom = \"cn\"\nto = \"sn\"\nbytes = \"5 kB\"\ngateways = [\"gw2\", \"gw1\"]",
+        "kind = \"split\"\nfrom = \"cn\"\nto = \"sn\"\nbytes = \"5 kB\"\ngateways = 2",
+        expect![[r#"
+        bad.toml:69:12: 2 gateways have no meaning for kind "split", which takes one
+          hint: leave `gateways` out, name gateways of which the nearest is taken, or say kind = "set""#]],
+    );
+    check(
         "bytes = \"5 kB\"\n",
         "",
         expect![[r#"

@@ -41,6 +41,8 @@ struct SpecFile {
     set: Table<Value>,
     #[serde(default)]
     grid: Table<Vec<Value>>,
+    zip: Option<Spanned<Vec<Spanned<Table<Vec<Value>>>>>>,
+    point: Option<Spanned<Vec<Spanned<Table<Value>>>>>,
     #[serde(default)]
     sample: Vec<SampleFile>,
     enough: Option<Spanned<EnoughFile>>,
@@ -301,22 +303,94 @@ impl Reader {
             spec.fixed.insert(path.get_ref().clone(), value.get_ref().clone());
         }
         for (path, values) in &file.grid {
-            if values.get_ref().is_empty() {
-                return self.fault(
-                    values.span(),
-                    "an axis needs at least one value",
-                    "leave the axis out, or put it into `[set]`",
-                );
-            }
-            for value in values.get_ref() {
-                self.value(values.span(), value)?;
-            }
-            self.claim(spec, path, values.span())?;
+            self.axis(spec, path, values)?;
             spec.grid.push((path.get_ref().clone(), values.get_ref().clone()));
         }
+        self.zipped(file, spec)?;
+        self.listed(file, spec)?;
         for sample in &file.sample {
             let samples = self.samples(sample, spec)?;
             spec.samples.push(samples);
+        }
+        Ok(())
+    }
+
+    /// The values of an axis.
+    fn axis(&self, spec: &mut Spec, path: &Spanned<String>, values: &Spanned<Vec<Value>>) -> Checked<()> {
+        if values.get_ref().is_empty() {
+            return self.fault(
+                values.span(),
+                "an axis needs at least one value",
+                "leave the axis out, or put it into `[set]`",
+            );
+        }
+        for value in values.get_ref() {
+            self.value(values.span(), value)?;
+        }
+        self.claim(spec, path, values.span())
+    }
+
+    /// Axes that vary together.
+    fn zipped(&self, file: &SpecFile, spec: &mut Spec) -> Checked<()> {
+        let Some(groups) = &file.zip else { return Ok(()) };
+        let hint = "name axes of equal length, as in `\"link.a.loss\" = [0.0, 0.1]`; or leave `zip` out";
+        if groups.get_ref().is_empty() {
+            return self.fault(groups.span(), "`zip` is empty", hint);
+        }
+        for group in groups.get_ref() {
+            let axes = group.get_ref();
+            let Some((first, values)) = axes.iter().next() else {
+                return self.fault(group.span(), "`zip` is empty", hint);
+            };
+            let (first, count) = (first.get_ref(), values.get_ref().len());
+            for (path, values) in axes {
+                self.axis(spec, path, values)?;
+                let own = values.get_ref().len();
+                if own != count {
+                    let message = format!("`{}` has {own} values, and `{first}` has {count}", path.get_ref());
+                    let hint = "axes of one `[[zip]]` vary together and need as many values each; for every combination use `[grid]`";
+                    return self.fault(values.span(), message, hint);
+                }
+            }
+            let axes = axes.iter().map(|(path, values)| (path.get_ref().clone(), values.get_ref().clone()));
+            spec.zipped.push(axes.collect());
+        }
+        Ok(())
+    }
+
+    /// Points one by one.
+    fn listed(&self, file: &SpecFile, spec: &mut Spec) -> Checked<()> {
+        let Some(points) = &file.point else { return Ok(()) };
+        let hint = "give each point its parameters, as in `\"link.a.loss\" = 0.1`; or leave `point` out";
+        let Some(first) = points.get_ref().first() else {
+            return self.fault(points.span(), "`point` is empty", hint);
+        };
+        if first.get_ref().is_empty() {
+            return self.fault(first.span(), "the point has no parameter", hint);
+        }
+        for (path, value) in first.get_ref() {
+            self.claim(spec, path, value.span())?;
+        }
+        let names: BTreeSet<&String> = first.get_ref().keys().map(Spanned::get_ref).collect();
+        for point in points.get_ref() {
+            let all = "every `[[point]]` has the same parameters; give this one its value in all of them";
+            let own: BTreeSet<&String> = point.get_ref().keys().map(Spanned::get_ref).collect();
+            if let Some(path) = names.difference(&own).next() {
+                let message = format!("the point has no `{path}`, which the first one has");
+                return self.fault(point.span(), message, all);
+            }
+            if let Some(path) = point.get_ref().keys().find(|path| !names.contains(path.get_ref())) {
+                let message = format!("the first point has no `{}`", path.get_ref());
+                return self.fault(path.span(), message, all);
+            }
+            let (mut values, mut places) = (BTreeMap::new(), BTreeMap::new());
+            for (path, value) in point.get_ref() {
+                self.value(value.span(), value.get_ref())?;
+                places.insert(path.get_ref().clone(), self.source.place(value.span()));
+                values.insert(path.get_ref().clone(), value.get_ref().clone());
+            }
+            spec.listed.push(values);
+            spec.listed_places.push(places);
         }
         Ok(())
     }
@@ -369,7 +443,7 @@ impl Reader {
             return self.fault(
                 path.span(),
                 format!("`{key}` is said twice"),
-                "a parameter is fixed, on an axis of the grid or sampled, not two of these",
+                "a parameter is fixed, on an axis, in the list of points or sampled, not two of these",
             );
         }
         Ok(())

@@ -1,5 +1,6 @@
 //! A table that stands by itself: for other languages, which read it in memory, and for what is no run's row.
 
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::sync::Arc;
 
@@ -9,10 +10,13 @@ use arrow_array::types::{Float64Type, Int64Type, UInt64Type};
 use arrow_array::{
     Array, ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, RecordBatchIterator, StringArray,
 };
+use arrow_ipc::reader::StreamReader;
 use arrow_schema::ffi::FFI_ArrowSchema;
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use bytes::Bytes;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
-use super::{Table, unit_of, write};
+use super::{BATCH, Table, unit_of, write};
 use crate::error::Error;
 
 /// Columns with names, units and as many values each.
@@ -74,6 +78,46 @@ impl Frame {
         let batch = RecordBatch::try_new(schema.clone(), arrays);
         let batch = batch.map_err(|error| Error::Table(error.to_string()))?;
         Ok(Self { schema, batches: vec![batch] })
+    }
+
+    /// Reads what [`Frame::write_parquet`] or [`Table::write_parquet`] has written.
+    ///
+    /// # Errors
+    /// [`Error::Unread`] if it is no Parquet, or has columns of other types than tables of ours.
+    pub fn read_parquet(octets: Bytes) -> Result<Self, Error> {
+        let failed = |error: &dyn std::fmt::Display| Error::Unread(error.to_string());
+        let reader = ParquetRecordBatchReaderBuilder::try_new(octets).map_err(|error| failed(&error))?;
+        let schema = reader.schema().clone();
+        // As large as those of a table, so that a table that was read is written again octet by octet.
+        let batches = reader.with_batch_size(BATCH).build().map_err(|error| failed(&error))?;
+        let batches = batches.collect::<Result<_, _>>().map_err(|error| failed(&error))?;
+        Self::known(schema, batches)
+    }
+
+    /// Reads what [`Frame::write_ipc`] or [`Table::write_ipc`] has written.
+    ///
+    /// # Errors
+    /// [`Error::Unread`] if it is no Arrow stream, or has columns of other types than tables of ours.
+    pub fn read_ipc(octets: &[u8]) -> Result<Self, Error> {
+        let failed = |error: arrow_schema::ArrowError| Error::Unread(error.to_string());
+        let reader = StreamReader::try_new(octets, None).map_err(failed)?;
+        let schema = reader.schema();
+        Self::known(schema, reader.collect::<Result<_, _>>().map_err(failed)?)
+    }
+
+    /// A table whose columns have types that [`Frame::values`] knows.
+    fn known(schema: SchemaRef, batches: Vec<RecordBatch>) -> Result<Self, Error> {
+        let known = [DataType::UInt64, DataType::Int64, DataType::Float64, DataType::Boolean, DataType::Utf8];
+        if let Some(field) = schema.fields().iter().find(|field| !known.contains(field.data_type())) {
+            let (name, kind) = (field.name(), field.data_type());
+            return Err(Error::Unread(format!("the column `{name}` has the type {kind}")));
+        }
+        Ok(Self { schema, batches })
+    }
+
+    /// What is said of the whole table, such as the name of the sweep.
+    pub fn metadata(&self) -> BTreeMap<&str, &str> {
+        self.schema.metadata().iter().map(|(key, value)| (key.as_str(), value.as_str())).collect()
     }
 
     /// How many rows there are.
@@ -192,12 +236,37 @@ mod tests {
         let reader = RecordBatchStreamReader::try_new(frame.stream()).expect("a stream");
         let batches: Vec<RecordBatch> = reader.map(|batch| batch.expect("a batch")).collect();
         assert_eq!(batches, frame.batches);
+        for (again, parquet) in [(write_read(&frame, false), false), (write_read(&frame, true), true)] {
+            assert_eq!(again.schema.fields(), frame.schema.fields(), "parquet: {parquet}");
+            assert_eq!(again.batches, frame.batches, "parquet: {parquet}");
+        }
         let mut csv = Vec::new();
         frame.write_csv(&mut csv).expect("memory");
         assert_eq!(
             String::from_utf8_lossy(&csv),
             "hops,rtt [s],stable,over\n1,0.25,true,\n,1.5,false,fsk100\n"
         );
+    }
+
+    fn write_read(frame: &Frame, parquet: bool) -> Frame {
+        let mut octets = Vec::new();
+        if parquet {
+            frame.write_parquet(&mut octets).expect("memory");
+            return Frame::read_parquet(octets.into()).expect("it was just written");
+        }
+        frame.write_ipc(&mut octets).expect("memory");
+        Frame::read_ipc(&octets).expect("it was just written")
+    }
+
+    #[test]
+    fn what_is_no_table_is_refused() {
+        for octets in [&b""[..], b"PAR1", b"point,seed\n1,2\n", &[0xff; 64]] {
+            assert!(matches!(Frame::read_parquet(octets.to_vec().into()), Err(Error::Unread(_))));
+            assert!(Frame::read_ipc(octets).is_err() || octets.is_empty());
+        }
+        let schema = Arc::new(Schema::new(vec![Field::new("a", DataType::Int32, true)]));
+        let error = Frame::known(schema, Vec::new()).expect_err("no table of ours has it").to_string();
+        assert_eq!(error, "cannot read the table: the column `a` has the type Int32");
     }
 
     #[test]

@@ -123,14 +123,14 @@ fn unknown_words_are_refused_with_what_was_meant() {
         "runs =",
         "rums =",
         expect![[r#"
-            s.toml:3:1: unknown key `rums`, expected one of `name`, `scenario`, `experiment`, `seed`, `seeds`, `runs`, `set`, `grid`, `sample`, `enough`
+            s.toml:3:1: unknown key `rums`, expected one of `name`, `scenario`, `experiment`, `seed`, `seeds`, `runs`, `set`, `grid`, `zip`, `point`, `sample`, `enough`
               hint: did you mean `runs`?"#]],
     );
     check(
         "[grid]",
         "[gird]",
         expect![[r#"
-            s.toml:6:2: unknown key `gird`, expected one of `name`, `scenario`, `experiment`, `seed`, `seeds`, `runs`, `set`, `grid`, `sample`, `enough`
+            s.toml:6:2: unknown key `gird`, expected one of `name`, `scenario`, `experiment`, `seed`, `seeds`, `runs`, `set`, `grid`, `zip`, `point`, `sample`, `enough`
               hint: did you mean `grid`?"#]],
     );
     check(
@@ -318,7 +318,7 @@ fn values_that_make_no_sense_are_refused() {
         "\"link.cable.delay\"",
         expect![[r#"
         s.toml:12:1: `link.cable.delay` is said twice
-          hint: a parameter is fixed, on an axis of the grid or sampled, not two of these"#]],
+          hint: a parameter is fixed, on an axis, in the list of points or sampled, not two of these"#]],
     );
 }
 
@@ -377,4 +377,92 @@ fn a_scenario_that_is_not_there_is_named() {
         let error = Spec::parse("s.toml", scenario, folder, &[]).unwrap_err().to_string();
         assert!(error.contains("this is a scenario") && error.contains("`anabranch run s.toml`"), "{error}");
     }
+}
+
+/// The parameters of all points, one after another.
+fn points(text: &str) -> Vec<String> {
+    let sweep = read(text).unwrap_or_else(|error| panic!("{error}"));
+    sweep.all_points().unwrap_or_else(|error| panic!("{error}"));
+    let values = |index: usize| {
+        let parameters = sweep.parameters(index).into_iter();
+        let parameters: Vec<String> = parameters.map(|(path, value)| format!("{path}={value}")).collect();
+        parameters.join(" ").replace("link.cable.", "")
+    };
+    (0..sweep.points()).map(values).collect()
+}
+
+/// Two axes of three values each make three points, not nine; with an axis of the grid they are combined.
+#[test]
+fn axes_that_vary_together_are_one_axis() {
+    let zip = "[[zip]]\n\"link.cable.loss\" = [0.0, 0.1, 0.2]\n\"link.cable.delay\" = [\"1 ms\", \"2 ms\", \"3 ms\"]\n";
+    assert_eq!(
+        points(zip),
+        ["delay=\"1 ms\" loss=0.0", "delay=\"2 ms\" loss=0.1", "delay=\"3 ms\" loss=0.2"]
+    );
+    let both = format!("[grid]\n\"network.ip\" = [4, 6]\n{zip}");
+    assert_eq!(points(&both).len(), 6);
+    assert_eq!(
+        points(&both)[..2].join(" "),
+        "delay=\"1 ms\" loss=0.0 network.ip=4 delay=\"1 ms\" loss=0.0 network.ip=6"
+    );
+    // The spec takes the place of the scenario's own axis here too.
+    let own = Source::new("n.toml", format!("{NETWORK}\n[sweep]\n\"link.cable.loss\" = [0.5, 0.6]\n"));
+    let spec = Spec::parse_for("s.toml", zip, own, Path::new("")).expect("it is one");
+    assert_eq!(Sweep::new(spec).expect("it is one").points(), 3);
+}
+
+#[test]
+fn points_are_taken_as_they_are_listed() {
+    let list = "[[point]]\n\"link.cable.loss\" = 0.1\n\"link.cable.delay\" = \"1 ms\"\n\
+                [[point]]\n\"link.cable.delay\" = \"9 ms\"\n\"link.cable.loss\" = 0.2\n";
+    assert_eq!(points(list), ["delay=\"1 ms\" loss=0.1", "delay=\"9 ms\" loss=0.2"]);
+    assert_eq!(points(&format!("{list}[grid]\n\"network.ip\" = [4, 6]\n")).len(), 4);
+}
+
+#[test]
+fn axes_and_points_that_cannot_be_are_refused_where_they_stand() {
+    refused(
+        "[[zip]]\n\"link.cable.loss\" = [0.0, 0.1]\n\"link.cable.delay\" = [\"1 ms\"]\n",
+        expect![[r#"
+            s.toml:2:21: `link.cable.loss` has 2 values, and `link.cable.delay` has 1
+              hint: axes of one `[[zip]]` vary together and need as many values each; for every combination use `[grid]`"#]],
+    );
+    refused(
+        "[[zip]]\n\"link.cable.loss\" = []\n",
+        expect![[r#"
+            s.toml:2:21: an axis needs at least one value
+              hint: leave the axis out, or put it into `[set]`"#]],
+    );
+    refused(
+        "[[zip]]\n",
+        expect![[r#"
+        s.toml:1:1: `zip` is empty
+          hint: name axes of equal length, as in `"link.a.loss" = [0.0, 0.1]`; or leave `zip` out"#]],
+    );
+    refused(
+        "point = []\n",
+        expect![[r#"
+        s.toml:1:9: `point` is empty
+          hint: give each point its parameters, as in `"link.a.loss" = 0.1`; or leave `point` out"#]],
+    );
+    refused(
+        "[[point]]\n\"link.cable.loss\" = 0.1\n[[point]]\n\"link.cable.delay\" = \"1 ms\"\n",
+        expect![[r#"
+            s.toml:3:1: the point has no `link.cable.loss`, which the first one has
+              hint: every `[[point]]` has the same parameters; give this one its value in all of them"#]],
+    );
+    refused(
+        "[grid]\n\"link.cable.loss\" = [0.1]\n[[zip]]\n\"link.cable.loss\" = [0.1]\n",
+        expect![[r#"
+            s.toml:4:1: `link.cable.loss` is said twice
+              hint: a parameter is fixed, on an axis, in the list of points or sampled, not two of these"#]],
+    );
+    refused(
+        "[[point]]\n\"link.cable.loss\" = 0.1\n[[point]]\n\"link.cable.loss\" = 2\n",
+        expect![[r#"
+            s.toml:4:21: 2 is not a probability in 0..=1 (`link.cable.loss` = 2)"#]],
+    );
+    refused("[grid]\n\"link.radio*.loss\" = [0.1]\n", expect![[r#"
+            s.toml:2:22: there is no entry `radio*` in that list (`link.radio*.loss` = 0.1)
+              hint: the names are `cable`"#]]);
 }

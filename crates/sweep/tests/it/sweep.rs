@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 
 use anabranch_sim::scenario::Source;
-use anabranch_sweep::{Error, Job, Options, Shard, Spec, Store, Sweep, Table, Watch, execute, pool, row};
+use anabranch_sweep::{Error, Job, Options, Shard, Spec, Store, Sweep, Table, Watch, execute, execute_alone, pool, row};
 use tempfile::TempDir;
 
 /// A network whose runs take about a millisecond and differ from each other.
@@ -256,4 +256,29 @@ fn a_worker_refuses_what_is_not_for_it() {
     assert!(refused(&other).contains("another build"));
     assert!(matches!(Shard::new(5, 4), Err(Error::Impossible { .. })));
     assert!(Shard::new(0, 4).is_err());
+}
+
+/// Without a pool, run by run: the same rows, of all kinds of specs, and what is done is not done again.
+#[test]
+fn one_thread_alone_makes_the_same_rows() {
+    for spec in [GRID, ENOUGH, ""] {
+        let sweep = sweep(spec);
+        let points = sweep.all_points().expect("good points");
+        let mut store = Store::in_memory();
+        let made: Vec<u64> = (0..2)
+            .map(|_| {
+                let watch = Watch::default();
+                execute_alone(&sweep, &points, &mut store, Shard::ALL, &watch).expect("it runs");
+                assert_eq!(watch.made.load(Ordering::Relaxed), watch.total.load(Ordering::Relaxed));
+                watch.made.load(Ordering::Relaxed)
+            })
+            .collect();
+        assert!(made[0] > 0 && made[1] == 0, "{made:?}");
+        assert_eq!(tables_of(&sweep, &store), reference(&sweep));
+    }
+    let (sweep, watch) = (sweep(GRID), Watch::default());
+    watch.cancel.store(true, Ordering::Relaxed);
+    let points = sweep.all_points().expect("good points");
+    execute_alone(&sweep, &points, &mut Store::in_memory(), Shard::ALL, &watch).expect("it stops");
+    assert_eq!(watch.made.load(Ordering::Relaxed), 0);
 }

@@ -369,6 +369,13 @@ impl Checker<'_> {
     ) -> Checked<Scheme> {
         let kind = section.kind;
         if let Some(Unread { key, .. }) = unread(section).next() {
+            if let (TransferKind::Split, "gateways", Some(GatewayChoice::Count(count))) =
+                (kind, key, &section.gateways)
+            {
+                let message = format!("{count} gateways have no meaning for kind \"split\", which takes one");
+                let hint = "leave `gateways` out, name gateways of which the nearest is taken, or say kind = \"set\"";
+                return self.fault(at!["transfer", i, key], message, Some(hint));
+            }
             let message = format!("`{key}` has no meaning for this kind of transfer");
             return self.fault(at!["transfer", i, key], message, None);
         }
@@ -524,6 +531,9 @@ fn unread(section: &TransferSection) -> impl Iterator<Item = Unread> + use<> {
     let kind = section.kind;
     let request = kind.has_request();
     let plain = !request || kind == TransferKind::EndToEnd;
+    // One connection goes through one gateway: a bound above 1 says nothing.
+    let several_for_split = kind == TransferKind::Split
+        && matches!(section.gateways, Some(GatewayChoice::Count(count)) if count > 1);
     macro_rules! all {
         ($($key:ident: $refused:expr,)*) => {
             [$((
@@ -534,7 +544,7 @@ fn unread(section: &TransferSection) -> impl Iterator<Item = Unread> + use<> {
     }
     let all = all! {
         tcp_wireless: plain,
-        gateways: plain,
+        gateways: plain || several_for_split,
         default_gateway: !request,
         set: !request,
         mptcp: kind != TransferKind::Mptcp,

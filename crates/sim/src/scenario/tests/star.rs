@@ -144,3 +144,24 @@ fn the_papers_network_can_be_changed_from_outside() {
         assert_eq!(read(&Source::new("again.toml", scenario.to_toml())), scenario);
     }
 }
+
+/// Split TCP has one connection, through the nearest gateway of those that are named: a number above 1 would mean nothing.
+#[test]
+fn split_takes_one_gateway() {
+    let network = include_str!("../../../../../scenarios/three-gateways.toml");
+    let file = |gateways: &str| {
+        Source::new(
+            "net.toml",
+            network.replacen("kind = \"set\"", &format!("kind = \"set\"\ngateways = {gateways}"), 1),
+        )
+    };
+    let split = |source: Source| source.set("transfer.update.kind=split").scenario();
+    assert_eq!(set(&split(file("1")).expect("one"))[0].gateways, Gateways::AtMost(1));
+    // What the file says of SET is left aside, and the file stays one that can be compared.
+    let chosen = split(file("3")).expect("the kind is chosen from outside");
+    assert_eq!(set(&chosen)[0].gateways, Gateways::All);
+    assert_eq!(set(&split(file("[\"gw3\"]")).expect("a name"))[0].gateways, Gateways::These(vec![NodeId(3)]));
+    let error = split(file("3").set("transfer.update.gateways=2")).expect_err("two of one");
+    assert!(error.message.contains("2 gateways have no meaning for kind \"split\""), "{error}");
+    assert!(error.hint.is_some_and(|hint| hint.contains("nearest")));
+}
