@@ -17,7 +17,7 @@ use crate::frame::Frame;
 use crate::record::{What, record};
 use crate::scenario::Scenario;
 use crate::threads::Threads;
-use crate::work::{caught, work};
+use crate::work::{alone, caught, work};
 use driver::Lent;
 
 /// A spec with its points, and where its rows are kept.
@@ -46,9 +46,10 @@ impl Inner {
         Ok(Self { sweep, points, state: Mutex::new(State { store, lent: Lent::default() }) })
     }
 
-    /// There is one run in all.
+    /// There is one run of a scenario in all: those of experiments cannot be stopped in their midst.
     fn is_one_run(&self) -> bool {
-        let fixed = matches!(self.sweep.spec().runs, Runs::Fixed(1));
+        let fixed =
+            matches!(self.sweep.spec().runs, Runs::Fixed(1)) && self.sweep.spec().experiment().is_none();
         fixed && self.points.len() == 1 && self.sweep.seeds().len() == 1
     }
 
@@ -100,12 +101,15 @@ impl Sweep {
         let (inner, watch) = (self.inner.clone(), Arc::new(Watch::default()));
         let watched = watch.clone();
         let look = |py: Python<'_>| show(py, progress.as_ref(), &watch);
+        if inner.is_one_run() {
+            return alone(py, &watch.cancel, look, |look| {
+                let Inner { sweep, points, .. } = &*inner;
+                Ok(sweep::execute_alone(sweep, points, &mut inner.state().store, shard, &watch, look)?)
+            });
+        }
         work(py, &watch.cancel, look, move || {
             let state = &mut *inner.state();
             let Inner { sweep, points, .. } = &*inner;
-            if inner.is_one_run() {
-                return Ok(sweep::execute_alone(sweep, points, &mut state.store, shard, &watched)?);
-            }
             let threads = Threads::borrow(threads)?;
             threads.install(|| sweep::execute_here(sweep, points, &mut state.store, shard, &watched))?;
             Ok(())
@@ -160,8 +164,8 @@ impl Sweep {
     }
 
     /// How many rows of other builds the folder has. They are kept and not used.
-    fn foreign(&self) -> usize {
-        self.inner.state().store.foreign()
+    fn foreign(&self, py: Python<'_>) -> usize {
+        py.detach(|| self.inner.state().store.foreign())
     }
 
     /// What it is called.

@@ -1,9 +1,12 @@
 //! Work on a thread of its own, while the one that asked for it waits.
 
+#![expect(clippy::disallowed_types, reason = "how often one looks for Ctrl-C alters no result")]
+
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use pyo3::prelude::*;
 
@@ -51,6 +54,35 @@ pub(crate) fn work<T: Send + 'static>(
             }
         }
     }
+}
+
+/// Does `work` on this thread, without the interpreter's lock, for what is shorter than it takes to wake another thread. `work` calls
+/// what it is given now and then, and ends when `stop` is set; otherwise as [`work`].
+pub(crate) fn alone(
+    py: Python<'_>,
+    stop: &AtomicBool,
+    look: impl Fn(Python<'_>) -> PyResult<()> + Sync,
+    work: impl FnOnce(&dyn Fn()) -> Result<(), Fault> + Send,
+) -> PyResult<()> {
+    let (raised, last) = (Mutex::new(None), Mutex::new(Instant::now()));
+    let poll = || {
+        let mut last = last.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if last.elapsed() < PERIOD || stop.load(Ordering::Relaxed) {
+            return;
+        }
+        *last = Instant::now();
+        if let Err(error) = Python::attach(|py| py.check_signals().and_then(|()| look(py))) {
+            *raised.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(error);
+            stop.store(true, Ordering::Relaxed);
+        }
+    };
+    let result = py.detach(|| caught(|| work(&poll)));
+    let raised = raised.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take();
+    if let Some(error) = raised {
+        return Err(error);
+    }
+    look(py)?;
+    Ok(result?)
 }
 
 /// Does `work`, and makes an error of a panic.

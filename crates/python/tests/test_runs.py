@@ -6,6 +6,7 @@ import json
 import math
 import subprocess
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,22 @@ def test_a_row_for_each_run_with_units(network: ab.Scenario) -> None:
     first = next(result.rows())
     assert first["run"] == 0
     assert first["transfer.file.delivered"] == 1.0
+
+
+def test_a_call_costs_little_beside_its_run(network: ab.Scenario) -> None:
+    """Half a millisecond of processor time, three times that on a machine with other work; ten runs of one call tell what a run takes."""
+
+    def cost(runs: int) -> float:
+        best = math.inf
+        for _ in range(30):
+            began = time.process_time()
+            for _ in range(10):
+                ab.run(network, runs=runs, jobs=1)
+            best = min(best, (time.process_time() - began) / 10)
+        return best
+
+    one, more = cost(1), cost(50)
+    assert one - (more - one) / 49 < 1.5e-3
 
 
 def test_the_scenario_s_own_seed_counts_if_none_is_given(network: ab.Scenario) -> None:

@@ -167,7 +167,8 @@ pub fn execute_here(
     Ok(Duration::from_nanos(work.processor.load(Ordering::Relaxed)))
 }
 
-/// As [`execute_here`], one run after another on this thread: what a few short runs take is less than what a pool does.
+/// As [`execute_here`], one run after another on this thread: what a few short runs take is less than what a pool does. `look` is
+/// called between slices of a run, and may set [`Watch::cancel`].
 ///
 /// # Errors
 /// As [`execute`].
@@ -177,7 +178,12 @@ pub fn execute_alone(
     store: &mut Store,
     shard: Shard,
     watch: &Watch<'_>,
+    look: &dyn Fn(),
 ) -> Result<(), Error> {
+    let is_over = || {
+        look();
+        watch.cancel.load(Ordering::Relaxed)
+    };
     for point in points {
         let mut schema: Option<Arc<Schema>> = None;
         loop {
@@ -188,7 +194,7 @@ pub fn execute_alone(
             watch.total.fetch_add(due.len() as u64, Ordering::Relaxed);
             let job = Job::new(sweep, point, due)?;
             for &key in &job.runs {
-                let Some(row) = job.run_one(key, schema.as_ref(), &watch.cancel)? else {
+                let Some(row) = job.run_one(key, schema.as_ref(), &is_over)? else {
                     return store.sync();
                 };
                 schema = Some(row.schema.clone());
@@ -262,7 +268,7 @@ impl<'w> Work<'w> {
             return false;
         }
         let began = clock::thread();
-        let made = stage.job.run_one(key, stage.schema.get(), &self.watch.cancel);
+        let made = stage.job.run_one(key, stage.schema.get(), &|| self.is_over());
         let took = clock::thread().saturating_sub(began);
         self.processor.fetch_add(took.as_nanos() as u64, Ordering::Relaxed);
         let row = match made {

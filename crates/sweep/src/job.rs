@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anabranch_sim::scenario::Source;
 use base64::Engine;
@@ -105,7 +105,7 @@ impl Job {
         let mut rows: Vec<Row> = Vec::with_capacity(self.runs.len());
         for key in &self.runs {
             let like = rows.last().map(|row| row.schema.clone());
-            match self.run_one(*key, like.as_ref(), cancel)? {
+            match self.run_one(*key, like.as_ref(), &|| cancel.load(Ordering::Relaxed))? {
                 Some(row) => rows.push(row),
                 None => return Ok(None),
             }
@@ -118,10 +118,10 @@ impl Job {
         &self,
         key: RunKey,
         like: Option<&Arc<Schema>>,
-        cancel: &AtomicBool,
+        is_over: &dyn Fn() -> bool,
     ) -> Result<Option<Row>, Error> {
         let RunKey { seed, run } = key;
-        let work = std::panic::AssertUnwindSafe(|| self.task.run(key, cancel));
+        let work = std::panic::AssertUnwindSafe(|| self.task.run(key, is_over));
         let metrics = std::panic::catch_unwind(work).map_err(|panic| {
             let text = panic.downcast_ref::<String>().cloned();
             let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));

@@ -1,6 +1,5 @@
 //! What makes the runs of a point: a scenario that is simulated, or an experiment that measures.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration as Real;
 
@@ -68,11 +67,11 @@ impl Task {
         }
     }
 
-    /// Makes one run; `None` if `cancel` was true before it ended. A run of an experiment is not interrupted.
-    pub(crate) fn run(&self, key: RunKey, cancel: &AtomicBool) -> Result<Option<Metrics>, RunError> {
+    /// Makes one run; `None` if `is_over` was true before it ended. A run of an experiment is not interrupted.
+    pub(crate) fn run(&self, key: RunKey, is_over: &dyn Fn() -> bool) -> Result<Option<Metrics>, RunError> {
         match self {
-            Self::Scenario { scenario, files } => simulate(scenario, key, files, cancel),
-            Self::Experiment(_) if cancel.load(Ordering::Relaxed) => Ok(None),
+            Self::Scenario { scenario, files } => simulate(scenario, key, files, is_over),
+            Self::Experiment(_) if is_over() => Ok(None),
             Self::Experiment(trial) => trial.run(key).map(Some),
         }
     }
@@ -91,7 +90,7 @@ fn simulate(
     scenario: &Scenario,
     key: RunKey,
     files: &Files,
-    cancel: &AtomicBool,
+    is_over: &dyn Fn() -> bool,
 ) -> Result<Option<Metrics>, RunError> {
     let Plan { builder, planned } = scenario.plan(key.seed, key.run, files)?;
     let mut sim = builder.build();
@@ -99,7 +98,7 @@ fn simulate(
     let longest = Duration::from_nanos((whole / SLICES).max(1));
     let mut slice = FIRST.min(longest);
     loop {
-        if cancel.load(Ordering::Relaxed) {
+        if is_over() {
             return Ok(None);
         }
         let (next, began) = ((sim.now() + slice).min(scenario.stop), Began::now());

@@ -462,7 +462,10 @@ fn axes_and_points_that_cannot_be_are_refused_where_they_stand() {
         expect![[r#"
             s.toml:4:21: 2 is not a probability in 0..=1 (`link.cable.loss` = 2)"#]],
     );
-    refused("[grid]\n\"link.radio*.loss\" = [0.1]\n", expect![[r#"
+    refused(
+        "[grid]\n\"link.radio*.loss\" = [0.1]\n",
+        expect![[r#"
             s.toml:2:22: there is no entry `radio*` in that list (`link.radio*.loss` = 0.1)
-              hint: the names are `cable`"#]]);
+              hint: the names are `cable`"#]],
+    );
 }

@@ -4,7 +4,9 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 
 use anabranch_sim::scenario::Source;
-use anabranch_sweep::{Error, Job, Options, Shard, Spec, Store, Sweep, Table, Watch, execute, execute_alone, pool, row};
+use anabranch_sweep::{
+    Error, Job, Options, Shard, Spec, Store, Sweep, Table, Watch, execute, execute_alone, pool, row,
+};
 use tempfile::TempDir;
 
 /// A network whose runs take about a millisecond and differ from each other.
@@ -268,7 +270,7 @@ fn one_thread_alone_makes_the_same_rows() {
         let made: Vec<u64> = (0..2)
             .map(|_| {
                 let watch = Watch::default();
-                execute_alone(&sweep, &points, &mut store, Shard::ALL, &watch).expect("it runs");
+                execute_alone(&sweep, &points, &mut store, Shard::ALL, &watch, &|| ()).expect("it runs");
                 assert_eq!(watch.made.load(Ordering::Relaxed), watch.total.load(Ordering::Relaxed));
                 watch.made.load(Ordering::Relaxed)
             })
@@ -276,9 +278,10 @@ fn one_thread_alone_makes_the_same_rows() {
         assert!(made[0] > 0 && made[1] == 0, "{made:?}");
         assert_eq!(tables_of(&sweep, &store), reference(&sweep));
     }
+    // Whoever looks between slices of a run may stop it.
     let (sweep, watch) = (sweep(GRID), Watch::default());
-    watch.cancel.store(true, Ordering::Relaxed);
     let points = sweep.all_points().expect("good points");
-    execute_alone(&sweep, &points, &mut Store::in_memory(), Shard::ALL, &watch).expect("it stops");
+    let stop = || watch.cancel.store(true, Ordering::Relaxed);
+    execute_alone(&sweep, &points, &mut Store::in_memory(), Shard::ALL, &watch, &stop).expect("it stops");
     assert_eq!(watch.made.load(Ordering::Relaxed), 0);
 }
