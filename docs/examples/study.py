@@ -14,5 +14,5 @@ for row in table:
     ratio = f"{row['ratio']:.2f} ± {row['ratio_ci95']:.2f}"
     print(f"loss {row[loss]:.0%}, {row[gateways]} gateways: {ratio} of the latency of split TCP, {row['n']} pairs")
 
-ax = ab.plot.metric(rows, "latency_s", loss, by=[kind, gateways])
+ax = ab.plot.ratio(table)
 ax.figure.savefig("study.png")

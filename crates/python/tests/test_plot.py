@@ -136,3 +136,27 @@ def test_colours_can_be_told_apart_by_the_colour_blind() -> None:
             seen.append([sum(a * b for a, b in zip(row, linear, strict=True)) for row in matrix])
         for a, b in itertools.combinations(seen, 2):
             assert sum((x - y) ** 2 for x, y in zip(a, b, strict=True)) ** 0.5 > 0.05
+
+
+def test_ratios_of_a_comparison(result: ab.Result) -> None:
+    table = ab.compare(result, "latency_s", by="link.cable.delay", baseline=0.005)
+    ax = ab.plot.ratio(table)
+    assert ax.get_xlabel() == "link.cable.loss"
+    assert ax.get_ylabel() == "transfer.file.latency_s\nby that of 0.005, 95 % CI"
+    line: Any = ax.containers[0]
+    assert list(line[0].get_xdata()) == table["link.cable.loss"]
+    assert list(line[0].get_ydata()) == table["ratio"]
+    low = [segment[0][1] for segment in line[2][0].get_segments()]
+    assert low == pytest.approx([row["ratio"] - row["ratio_ci95"] for row in table])
+    # Over the variants' own parameter, with a line for each loss; and without any.
+    assert len(ab.plot.ratio(table, over="delay").containers) == 3
+    with pytest.raises(ab.Error, match="not clear which parameter varies"):
+        ab.plot.ratio(ab.compare(result, "latency_s", by=["link.cable.delay", "link.cable.loss"]))
+
+
+def test_several_parameters_tell_lines_apart(result: ab.Result) -> None:
+    ax = ab.plot.metric(result, "latency_s", "seed", by=["loss", "link.cable.delay"])
+    assert len(ax.containers) == 6
+    legend = ax.get_legend()
+    assert legend is not None
+    assert legend.get_texts()[1].get_text() == "loss = 0.02, link.cable.delay = 0.005"

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from . import lab, plan
 from ._anabranch import VERSION as __version__
-from ._compare import compare
+from ._compare import Comparison, compare
 from ._error import Error
 from ._network import Network
 from ._progress import Progress
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from . import plot
 
 __all__ = [
+    "Comparison",
     "Entries",
     "Error",
     "Metrics",

@@ -10,13 +10,28 @@ from ._error import Error
 from ._table import Result, Table, table
 
 
+class Comparison(Table):
+    """What :func:`compare` says: a row for each variant at each combination of the other parameters."""
+
+    def __init__(self, frame: native.Frame, metric: str, by: Sequence[str], axes: Sequence[str], baseline: str) -> None:
+        super().__init__(frame)
+        self.metric: str = metric
+        """What is compared: the whole name of a metric."""
+        self.by: list[str] = list(by)
+        """The columns that tell the variants apart."""
+        self.axes: list[str] = list(axes)
+        """The other parameters that vary."""
+        self.baseline: str = baseline
+        """What the variants are compared with, in words."""
+
+
 def compare(
     results: Result | Mapping[str, Result],
     metric: str,
     *,
     by: str | Sequence[str] | None = None,
     baseline: Any = None,
-) -> Table:
+) -> Comparison:
     """Compares variants run by run: the difference to a baseline and the ratio, with 95 % confidence intervals.
 
     ``results`` is a result in which ``by`` names the column (or the columns) that tell the variants apart, as in
@@ -56,7 +71,7 @@ class _Found:
     def __init__(self, given: Mapping[str, Result], metric: str, names: Sequence[str], several: bool) -> None:
         self.names = list(names)
         first = next(iter(given.values()))
-        self.unit = first.unit(metric)
+        self.metric, self.unit = first.resolve(metric), first.unit(metric)
         varied = dict.fromkeys(name for result in given.values() for name in result.varied)
         shared = [name for name in varied if all(name in result for result in given.values())]
         self.axes = [name for name in shared if name not in names]
@@ -91,7 +106,7 @@ class _Found:
             raise Error(f"there is no variant {_text(wanted)}", hint=f"the baseline is one of {known}")
         return wanted
 
-    def table(self, baseline: tuple[Any, ...]) -> Table:
+    def table(self, baseline: tuple[Any, ...]) -> Comparison:
         rows: list[list[Any]] = []
         for place in self.places:
             other = self.values[baseline].get(place, {})
@@ -111,7 +126,8 @@ class _Found:
         heads = [(name, self.units.get(name, "1")) for name in (*self.axes, *self.names)]
         heads += [("n", "1"), ("mean", self.unit), ("baseline", self.unit), ("difference", self.unit)]
         heads += [("difference_ci95", self.unit), ("ratio", "1"), ("ratio_ci95", "1"), ("missing", "1")]
-        return table((name, unit, [row[i] for row in rows]) for i, (name, unit) in enumerate(heads))
+        found = table((name, unit, [row[i] for row in rows]) for i, (name, unit) in enumerate(heads))
+        return Comparison(found._frame, self.metric, self.names, self.axes, _text(baseline))
 
 
 def _rows(result: Result, names: Sequence[str]) -> list[tuple[Any, ...]]:

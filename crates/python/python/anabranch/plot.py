@@ -16,6 +16,7 @@ from ._table import Result, Table, summary
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from ._compare import Comparison
     from .lab import Points
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -55,6 +56,47 @@ def metric(
                 lines.append((", ".join(part for part in parts if part), xs, means, cis))
     if not lines:
         raise Error(f"no run has the metric `{metric}`", hint="transfers that did not end have no latency")
+    _draw(ax, lines)
+    _finish(ax, labels[0], f"{labels[1]}\nmean, 95 % CI", any(name for name, *_ in lines))
+    return ax
+
+
+def ratio(comparison: Comparison, over: str | None = None, *, ax: Axes | None = None) -> Axes:
+    """The ratios of a :func:`anabranch.compare` over a parameter, a line for each variant, with their 95 % confidence intervals and
+    the baseline at 1.
+
+    ``over`` is the parameter on the x axis (default: the one that varies beside the variants).
+
+    Raises :class:`anabranch.Error` if it is not clear which parameter is meant, or there is no ratio.
+    """
+    if over is None and len(comparison.axes) != 1:
+        known = ", ".join(comparison.axes) or "nothing does"
+        raise Error("it is not clear which parameter varies", hint=f"name one with `over=`: {known}")
+    axis = comparison.axes[0] if over is None else comparison.resolve(over)
+    names = [name for name in (*comparison.axes, *comparison.by) if name != axis]
+    found: dict[tuple[Any, ...], list[tuple[Any, float, float]]] = {}
+    for row in comparison:
+        if row["ratio"] is not None:
+            line = found.setdefault(tuple(row[name] for name in names), [])
+            line.append((row[axis], row["ratio"], row["ratio_ci95"] or 0.0))
+    if not found:
+        raise Error("there is no ratio", hint="a baseline of mean 0 has none: see the column `difference`")
+    lines = []
+    for values, points in found.items():
+        points.sort(key=_order) if _numbers(x for x, *_ in points) else None
+        label = ", ".join(f"{name.rpartition('.')[2]} = {_text(one)}" for name, one in zip(names, values, strict=True))
+        xs, means, cis = (list(one) for one in zip(*points, strict=True))
+        lines.append((label, xs, means, cis))
+    ax = _axes(ax)
+    _draw(ax, lines)
+    ax.axhline(1.0, color="0.5", linewidth=0.8)
+    metric = comparison.metric
+    _finish(ax, _label(comparison, axis), f"{metric}\nby that of {comparison.baseline}, 95 % CI", True)
+    return ax
+
+
+def _draw(ax: Axes, lines: Sequence[tuple[str, list[Any], list[float], list[float]]]) -> None:
+    """Lines with their names, places, means and half-widths."""
     ticks = _ticks(lines)
     for i, (name, xs, means, cis) in enumerate(lines):
         places = [ticks[x] for x in xs] if ticks else xs
@@ -67,8 +109,6 @@ def metric(
         from matplotlib.ticker import MaxNLocator
 
         ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-    _finish(ax, labels[0], f"{labels[1]}\nmean, 95 % CI", any(name for name, *_ in lines))
-    return ax
 
 
 def cdf(
