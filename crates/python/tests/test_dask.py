@@ -86,6 +86,8 @@ def test_enough_runs_shards_errors_and_stopping(network: ab.Scenario, client: Cl
     far = ab.sweep(experiment, tmp_path / "experiment", client=client, progress=False)
     assert (len(far), far.missing) == (40, 0)
     assert far.to_ipc() == ab.sweep(experiment, progress=False).to_ipc()
+    given = {"segments": 20, "loss": [0, 0.05]}
+    assert ab.lab.rows("dtc", given, runs=5, client=client).to_ipc() == ab.lab.rows("dtc", given, runs=5).to_ipc()
 
     # Whoever stops it leaves nothing to do on the cluster, and what has come is kept.
     def stop(made: int, total: int) -> None:

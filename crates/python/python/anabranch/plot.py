@@ -83,7 +83,8 @@ def ratio(comparison: Comparison, over: str | None = None, *, ax: Axes | None = 
         raise Error("there is no ratio", hint="a baseline of mean 0 has none: see the column `difference`")
     lines = []
     for values, points in found.items():
-        points.sort(key=_order) if _numbers(x for x, *_ in points) else None
+        if _numbers(x for x, *_ in points):
+            points.sort(key=_order)
         label = ", ".join(f"{name.rpartition('.')[2]} = {_text(one)}" for name, one in zip(names, values, strict=True))
         xs, means, cis = (list(one) for one in zip(*points, strict=True))
         lines.append((label, xs, means, cis))
