@@ -64,6 +64,9 @@ pub struct Point {
     pub root: Root,
 }
 
+/// A scenario, and the contents that it carries.
+pub type Simulated = (Arc<Scenario>, Arc<Files>);
+
 impl Sweep {
     /// All points of a spec.
     ///
@@ -299,7 +302,7 @@ impl Sweep {
     ///
     /// # Errors
     /// As [`crate::Job::new`].
-    pub fn simulated(&self, point: &Point) -> Result<Option<(Arc<Scenario>, Arc<Files>)>, Error> {
+    pub fn simulated(&self, point: &Point) -> Result<Option<Simulated>, Error> {
         Ok(match self.task_of(point)? {
             Task::Scenario { scenario, files } => Some((scenario, files)),
             Task::Experiment(_) => None,

@@ -41,14 +41,15 @@ struct SpecFile {
     set: Table<Value>,
     #[serde(default)]
     grid: Table<Vec<Value>>,
-    zip: Option<Spanned<Vec<Spanned<Table<Vec<Value>>>>>>,
-    point: Option<Spanned<Vec<Spanned<Table<Value>>>>>,
+    zip: Option<Spanned<Tables<Vec<Value>>>>,
+    point: Option<Spanned<Tables<Value>>>,
     #[serde(default)]
     sample: Vec<SampleFile>,
     enough: Option<Spanned<EnoughFile>>,
 }
 
 type Table<T> = BTreeMap<Spanned<String>, Spanned<T>>;
+type Tables<T> = Vec<Spanned<Table<T>>>;
 
 fn one() -> u64 {
     1
