@@ -278,7 +278,7 @@ fn one_thread_alone_makes_the_same_rows() {
         assert!(made[0] > 0 && made[1] == 0, "{made:?}");
         assert_eq!(tables_of(&sweep, &store), reference(&sweep));
     }
-    // Whoever looks between slices of a run may stop it.
+    // The caller is asked between slices of a run, and may stop it.
     let (sweep, watch) = (sweep(GRID), Watch::default());
     let points = sweep.all_points().expect("good points");
     let stop = || watch.cancel.store(true, Ordering::Relaxed);
