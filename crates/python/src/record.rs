@@ -1,6 +1,7 @@
-//! One run once more, with observers: its event log, capture or trace, and what is made of an event log.
+//! One run once more, with observers: its event log, capture, trace or time series, and what is made of an event log.
 
 mod events;
+mod series;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,6 +20,7 @@ use pyo3::prelude::*;
 use crate::fault::Fault;
 
 pub(crate) use events::event_table;
+pub(crate) use series::series;
 
 /// What is recorded of a run.
 #[derive(Clone, Copy, Debug)]
@@ -60,7 +62,7 @@ pub(crate) fn record(
         What::Capture => sim.observe(Capture::new(Vec::new(), scenario.network.ip)),
         What::Trace => sim.observe(TextTrace::new(Vec::new())),
     }
-    until(&mut sim, scenario.stop, stop)?;
+    until(&mut sim, scenario.stop, stop, Simulation::run_until)?;
     let end = sim.now();
     let failed = |error: &dyn std::fmt::Display| Fault::new(format!("cannot record the run: {error}"));
     let gone = || failed(&"its observer is gone");
@@ -80,10 +82,19 @@ pub(crate) fn record(
     }
 }
 
-/// Runs a simulation to its end, with a look at `stop` between slices of it.
-fn until(sim: &mut Simulation, end: Instant, stop: &AtomicBool) -> Result<(), Fault> {
+/// Runs a simulation to its end by `run`, with a look at `stop` between slices of it.
+fn until(
+    sim: &mut Simulation,
+    end: Instant,
+    stop: &AtomicBool,
+    mut run: impl FnMut(&mut Simulation, Instant) -> Pause,
+) -> Result<(), Fault> {
     let slice = (end.saturating_since(sim.now()) / 10_000).max(Duration::from_millis(1));
-    while sim.now() < end && sim.run_until((sim.now() + slice).min(end)) == Pause::Reached {
+    while sim.now() < end {
+        let until = (sim.now() + slice).min(end);
+        if run(sim, until) != Pause::Reached {
+            break;
+        }
         if stop.load(Ordering::Relaxed) {
             return Err(Fault::new("the run was stopped"));
         }

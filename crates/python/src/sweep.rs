@@ -7,6 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use anabranch_lab::EXPERIMENTS;
+use anabranch_sim::scenario::identity::Files;
+use anabranch_sim::scenario::units::Span;
+use anabranch_sim::scenario::{self as sim};
 use anabranch_sweep::spec::Runs;
 use anabranch_sweep::{self as sweep, Point, Shard, Spec, Store, Table, Watch};
 use pyo3::prelude::*;
@@ -14,7 +17,7 @@ use pyo3::types::PyBytes;
 
 use crate::fault::Fault;
 use crate::frame::Frame;
-use crate::record::{What, record};
+use crate::record::{What, record, series};
 use crate::scenario::Scenario;
 use crate::threads::Threads;
 use crate::work::{alone, caught, work};
@@ -125,24 +128,28 @@ impl Sweep {
         run: u64,
         what: &str,
     ) -> PyResult<Bound<'py, PyBytes>> {
-        let (inner, what) = (self.inner.clone(), What::of(what)?);
-        let stop = Arc::new(AtomicBool::new(false));
-        let stopped = stop.clone();
-        let octets = work(
-            py,
-            &stop,
-            |_| Ok(()),
-            move || {
-                let point = inner.points.get(point).ok_or_else(|| Fault::new("there is no such point"))?;
-                let (scenario, files) = inner.sweep.simulated(point)?.ok_or_else(|| {
-                    Fault::new("the runs of an experiment leave no record").with_hint(
-                        "`anabranch.run` a scenario; those of the papers are in `scenarios/papers`",
-                    )
-                })?;
-                record(&scenario, &files, (seed, run), what, &stopped)
-            },
-        )?;
-        Ok(PyBytes::new(py, &octets))
+        let what = What::of(what)?;
+        let again = move |scenario: &sim::Scenario, files: &Files, stop: &AtomicBool| {
+            record(scenario, files, (seed, run), what, stop)
+        };
+        Ok(PyBytes::new(py, &self.again(py, point, again)?))
+    }
+
+    /// Makes a run of a point again and returns its time series by name, with a row each `every` at most.
+    fn series(
+        &self,
+        py: Python<'_>,
+        point: usize,
+        seed: u64,
+        run: u64,
+        every: &str,
+    ) -> PyResult<Vec<(&'static str, Frame)>> {
+        let every = Span::positive(every).map_err(|error| Fault::new(format!("`every`: {error}")))?;
+        let again = move |scenario: &sim::Scenario, files: &Files, stop: &AtomicBool| {
+            series(scenario, files, (seed, run), every, stop)
+        };
+        let tables = self.again(py, point, again)?;
+        Ok(tables.into_iter().map(|(name, frame)| (name, Frame(frame))).collect())
     }
 
     /// The rows that are there, of all shards; how many runs are missing; and the points whose mean is not known well enough.
@@ -204,6 +211,29 @@ pub(crate) fn show(py: Python<'_>, progress: Option<&Py<PyAny>>, watch: &Watch<'
     let Some(progress) = progress else { return Ok(()) };
     let count = (watch.made.load(Ordering::Relaxed), watch.total.load(Ordering::Relaxed));
     progress.call1(py, count).map(drop)
+}
+
+impl Sweep {
+    /// Makes something of a run of a point of scenarios, on another thread.
+    fn again<T: Send + 'static>(
+        &self,
+        py: Python<'_>,
+        point: usize,
+        make: impl FnOnce(&sim::Scenario, &Files, &AtomicBool) -> Result<T, Fault> + Send + 'static,
+    ) -> PyResult<T> {
+        let inner = self.inner.clone();
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = stop.clone();
+        let made = move || {
+            let point = inner.points.get(point).ok_or_else(|| Fault::new("there is no such point"))?;
+            let (scenario, files) = inner.sweep.simulated(point)?.ok_or_else(|| {
+                Fault::new("the runs of an experiment leave no record")
+                    .with_hint("`anabranch.run` a scenario; those of the papers are in `scenarios/papers`")
+            })?;
+            make(&scenario, &files, &stopped)
+        };
+        work(py, &stop, |_| Ok(()), made)
+    }
 }
 
 impl Sweep {

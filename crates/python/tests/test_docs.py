@@ -66,6 +66,25 @@ def test_a_paired_study_takes_twenty_lines(
     plt.close("all")
 
 
+def test_time_series_take_fifteen_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = ROOT / "docs/examples/series.py"
+    code = script.read_text()
+    assert len(code.splitlines()) < 15
+    (tmp_path / "scenarios").symlink_to(ROOT / "scenarios")
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {"__name__": "__main__"}
+    exec(compile(code, str(script), "exec"), names)
+    assert (tmp_path / "series.png").read_bytes().startswith(b"\x89PNG")
+    import matplotlib.pyplot as plt
+
+    # The picture has three windows that differ, and the queue that they share.
+    lines = [line.get_ydata() for line in names["windows"].lines]
+    assert [line.get_label() for line in names["windows"].lines] == ["NewReno", "CUBIC", "BBR"]
+    assert all(len(line) > 100 and max(line) > 2 * min(line) for line in lines)
+    assert 40 < max(names["queue"].lines[0].get_ydata()) <= 66
+    plt.close("all")
+
+
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("book", BOOKS, ids=lambda book: book.stem)
 def test_a_tutorial(book: Path) -> None:

@@ -160,3 +160,23 @@ def test_several_parameters_tell_lines_apart(result: ab.Result) -> None:
     legend = ax.get_legend()
     assert legend is not None
     assert legend.get_texts()[1].get_text() == "loss = 0.02, link.cable.delay = 0.005"
+
+
+def test_a_time_series_is_a_line_for_each_of_its_things(network: ab.Scenario) -> None:
+    series = ab.run(network).series(every="10 ms")
+    ax = ab.plot.series(series["connections"], "cwnd_bytes")
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("time_s [s]", "cwnd_bytes [B]")
+    assert len(ax.lines) == 2, "both ends of a connection"
+    rows = [row for row in series["connections"] if row["node"] == "a"]
+    ax = ab.plot.series(series["connections"], "cwnd_bytes", where={"node": "a"}, label="file")
+    assert [line.get_label() for line in ax.lines] == ["file"]
+    assert list(ax.lines[0].get_xdata()) == [row["time_s"] for row in rows]
+    assert list(ax.lines[0].get_ydata()) == [row["cwnd_bytes"] for row in rows]
+    for wrong, words in (
+        ({"column": "window"}, "no column `window`"),
+        ({"column": "cwnd_bytes", "where": {"nod": "a"}}, "no column `nod`"),
+        ({"column": "cwnd_bytes", "where": {"node": "z"}}, "no row is left"),
+        ({"column": "cwnd_bytes", "label": "both"}, "2 lines"),
+    ):
+        with pytest.raises(ab.Error, match=words):
+            ab.plot.series(series["connections"], **wrong)  # type: ignore[arg-type]

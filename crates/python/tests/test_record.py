@@ -32,6 +32,29 @@ def test_events_agree_with_the_metrics(network: ab.Scenario) -> None:
     assert result.events(-1).to_ipc() == result.events(2).to_ipc()
 
 
+def test_time_series_are_those_of_the_program(program: Path, network: ab.Scenario, tmp_path: Path) -> None:
+    (tmp_path / "net.toml").write_text(network.to_toml())
+    result = ab.run(network, runs=2)
+    for row in (0, 1):
+        command = [str(program), "run", "net.toml", "--series", "out", "--series-every", "20 ms", "--run", str(row)]
+        subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
+        series = result.series(row, every="20 ms")
+        assert set(series) == {"connections", "queues"}, "there is no radio and no RDCA"
+        for name, table in series.items():
+            lines = (tmp_path / "out" / f"{name}.csv").read_text().splitlines()
+            assert lines[0].split(",") == table.columns
+            assert len(lines) == len(table) + 1 > 3
+            for line, found in zip(lines[1:], table, strict=True):
+                texts = [("" if value is None else value) for value in found.values()]
+                both = zip(line.split(","), texts, strict=True)
+                assert all(text == value if isinstance(value, str) else float(text) == value for text, value in both)
+    assert series["connections"].unit("cwnd_bytes") == "B"
+    assert len(result.series(every="1 s")["connections"]) < len(series["connections"])
+    for wrong in ("0 s", "fast", ""):
+        with pytest.raises(ab.Error, match="every"):
+            result.series(every=wrong)
+
+
 def test_files_are_those_of_the_program(program: Path, network: ab.Scenario, tmp_path: Path) -> None:
     (tmp_path / "net.toml").write_text(network.to_toml())
     command = [str(program), "run", "net.toml", "--events", "e", "--pcap", "p", "--trace", "t"]

@@ -275,6 +275,18 @@ class Result(Table):
         """
         return Table(native.event_table(self._record(row, "events")))
 
+    def series(self, row: int = 0, *, every: str = "100 ms") -> dict[str, Table]:
+        """Time series of the run of a row, by name: ``connections`` (windows, round trips, octets), ``queues`` of cables,
+        ``radios`` (energy) and ``rdca`` (rates of senders). What has no row is left out.
+
+        The run is made again, with the same outcome. A row says how things stand from ``time_s`` on; there is one at each multiple of
+        ``every`` at which something differs from the row before, and at the end. The columns are those of ``anabranch run --series``.
+
+        Raises :class:`anabranch.Error` as :meth:`events`, and if ``every`` is no time.
+        """
+        made, *which = self._again(row)
+        return {name: Table(frame) for name, frame in made.series(*which, every)}
+
     def replay(self, row: int = 0, *, start: float = 0.0, end: float | None = None, limit: int = 5_000_000) -> Replay:
         """The run of a row as a page that replays it, inline in notebooks, as ``anabranch view`` makes it.
 
@@ -297,14 +309,18 @@ class Result(Table):
         _write(Path(path), self._record(row, "trace"))
 
     def _record(self, row: int, what: str) -> bytes:
+        made, *which = self._again(row)
+        return made.record(*which, what)
+
+    def _again(self, row: int) -> tuple[native.Sweep, int, int, int]:
+        """What can make the run of a row again, and its point, seed and number."""
         if self._made is None:
             hint = "run its scenario again: the same seed and run number make the same run"
             raise Error("a result that was unpickled or read from a file cannot make its runs again", hint=hint)
         row = operator.index(row)
         if not -len(self) <= row < len(self):
             raise Error(f"there is no row {row}", hint=f"the result has {len(self)} rows, from 0")
-        point, seed, run = (self[name][row] for name in ("point", "seed", "run"))
-        return self._made.record(point, seed, run, what)
+        return self._made, self["point"][row], self["seed"][row], self["run"][row]
 
     def means(self, metric: str, by: str | Sequence[str] | None = None) -> Table:
         """Mean and 95 % confidence interval of a metric at every point, or by the columns that ``by`` names.

@@ -112,6 +112,51 @@ def _draw(ax: Axes, lines: Sequence[tuple[str, list[Any], list[float], list[floa
         ax.xaxis.set_major_locator(MaxNLocator(integer=True))
 
 
+def series(
+    table: Table,
+    column: str,
+    *,
+    where: Mapping[str, Any] | None = None,
+    label: str | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """A column of a time series (:meth:`anabranch.Result.series`) over time, a line of steps for each connection, link, node or sender.
+
+    ``where`` has the values of other columns that rows must have, as in ``{"node": "a"}``, ``label`` is the name of a line that is alone.
+    Where there is no value, as of a threshold that is unbounded, a line has a gap.
+
+    Raises :class:`anabranch.Error` if no row is left, or ``label`` is to name several lines.
+    """
+    wanted = where or {}
+    for name in (column, *wanted):
+        if name not in table.columns:
+            raise Error(f"there is no column `{name}`", hint=f"the columns are {', '.join(table.columns)}")
+    names = [name for name in _OWN if name in table.columns]
+    lines: dict[tuple[Any, ...], tuple[list[float], list[float]]] = {}
+    for row in table:
+        if all(row[name] == value for name, value in wanted.items()):
+            times, values = lines.setdefault(tuple(row[name] for name in names), ([], []))
+            times.append(row["time_s"])
+            values.append(float("nan") if row[column] is None else row[column])
+    if not lines:
+        raise Error("no row is left", hint=f"the table has {len(table)} rows")
+    if label is not None and len(lines) > 1:
+        raise Error(f"`{label}` would be the name of {len(lines)} lines", hint=f"tell them apart with `where`: {', '.join(names)}")
+    ax = _axes(ax)
+    differ = [i for i, _ in enumerate(names) if len({line[i] for line in lines}) > 1]
+    for line, (times, values) in lines.items():
+        parts = [f"{names[i]} {_text(int(line[i]) if isinstance(line[i], float) else line[i])}" for i in differ if line[i] is not None]
+        # Lines of one table may be drawn one by one into the same axes.
+        style = {**_style(len(ax.lines)), "marker": None}
+        ax.step(times, values, where="post", label=label or ", ".join(parts) or None, linewidth=1.2, **style)
+    _finish(ax, "time_s [s]", f"{column} [{table.unit(column)}]", label is not None or bool(differ))
+    return ax
+
+
+_OWN = ("node", "port", "peer", "peer_port", "subflow", "link", "traffic")
+"""The columns that tell connections, links, nodes and senders apart."""
+
+
 def cdf(
     results: Result | Mapping[str, Result], metric: str, *, by: str | None = None, ax: Axes | None = None
 ) -> Axes:
