@@ -135,7 +135,7 @@ pub(crate) fn refuse_outside(path: &Path, points: &[PointWithFiles]) -> Result<(
     Ok(())
 }
 
-/// No output may be the scenario file, a file that a transfer carries, or another output.
+/// No output may be the scenario file, a file that a transfer carries or a link follows, or another output.
 pub(crate) fn refuse_overwriting(
     path: &Path,
     points: &[PointWithFiles],
@@ -143,7 +143,7 @@ pub(crate) fn refuse_overwriting(
 ) -> Result<(), Error> {
     let carried: BTreeSet<&String> = points.iter().flat_map(|(_, files)| files.keys()).collect();
     let carried: Vec<PathBuf> = carried.into_iter().map(|name| content(path, name)).collect();
-    let carried = carried.iter().map(|file| ("the content of a transfer,", file.as_path()));
+    let carried = carried.iter().map(|file| ("a file that the scenario names,", file.as_path()));
     check_apart(std::iter::once(("the scenario file", path)).chain(carried), given(outputs))
 }
 
@@ -163,7 +163,7 @@ pub(crate) fn read(path: &Path, set: &[String], policies: &Policies) -> Result<V
     }
     let folder = path.to_owned();
     let length = move |name: &str| Some(std::fs::metadata(content(&folder, name)).ok()?.len());
-    let points = source.with_lengths(length);
+    let points = source.with_lengths(length).with_traces(traces_beside(path));
     let points = points.points().map_err(|error| if_a_spec(path, &points, error))?;
     if !points.is_empty() && points.iter().all(|point| point.scenario.has_unheard_link_acks()) {
         say!(
@@ -334,6 +334,18 @@ fn files(scenario: &Scenario, path: &Path) -> Result<Files, Error> {
 /// Where the scenario at `path` says that a content is.
 fn content(path: &Path, name: &str) -> PathBuf {
     path.parent().unwrap_or(Path::new("")).join(name)
+}
+
+/// Reads the traces of the scenario at `path`.
+pub(crate) fn traces_beside(
+    path: &Path,
+) -> impl Fn(&str) -> Result<(String, Vec<u8>), String> + Send + Sync + 'static {
+    let path = path.to_owned();
+    move |name| {
+        let file = content(&path, name);
+        let read = std::fs::read(&file).map_err(|error| error.to_string())?;
+        Ok((file.display().to_string(), read))
+    }
 }
 
 /// One run, and files with all that happens in it.

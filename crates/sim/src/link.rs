@@ -5,6 +5,7 @@
 //! from the first packet on.
 
 mod cable;
+pub mod course;
 pub mod discipline;
 
 use std::sync::Arc;
@@ -17,6 +18,7 @@ use crate::random::Stream;
 
 pub use anabranch_units::QueueLimit;
 pub use cable::{Arrival, Cable, Departure, Offer};
+use course::Course;
 use discipline::DisciplineConfig;
 
 /// One direction of a link, as configured.
@@ -189,6 +191,18 @@ impl Link {
             Kind::Cable(cable) => cable.config(),
             Kind::Air(air) => &air.config,
         }
+    }
+
+    /// A cable follows a course from now on, before its first packet.
+    pub fn follow(&mut self, course: &Course) {
+        if let Some(cable) = self.cable_mut() {
+            cable.follow(course);
+        }
+    }
+
+    /// The rate of a moment in bit/s, as [`Cable::rate`] has it.
+    pub fn rate(&self, now: Instant) -> u64 {
+        self.cable().map_or(self.config().rate, |cable| cable.rate(now))
     }
 
     /// Largest IP packet in octets.

@@ -42,6 +42,7 @@ use anabranch_model::set::Best;
 
 use crate::apps::Interfaces;
 use crate::link::LinkConfig;
+use crate::link::course::Course;
 use crate::network::NetworkConfig;
 use crate::packet::{LinkId, NodeId};
 use crate::sim::Fault;
@@ -133,7 +134,7 @@ pub struct Interface {
 }
 
 /// One direction of a link.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct LinkSpec {
     /// Where it starts.
     pub from: NodeId,
@@ -141,10 +142,12 @@ pub struct LinkSpec {
     pub to: NodeId,
     /// How it is.
     pub config: LinkConfig,
+    /// What it follows in time.
+    pub course: Course,
 }
 
 /// A link between each node of a drawn group and one other node.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct GroupLinkSpec {
     /// Index of the group.
     pub group: usize,
@@ -152,10 +155,10 @@ pub struct GroupLinkSpec {
     pub from: Option<NodeId>,
     /// Where they end; `None` is the node of the group.
     pub to: Option<NodeId>,
-    /// How they are in this direction.
-    pub there: LinkConfig,
-    /// How they are in the other direction.
-    pub back: LinkConfig,
+    /// How they are in this direction, and what they follow in time.
+    pub there: (LinkConfig, Course),
+    /// How they are in the other direction, and what they follow in time.
+    pub back: (LinkConfig, Course),
 }
 
 /// A route that differs from the shortest.
@@ -322,6 +325,11 @@ impl Scenario {
         link.index() >= self.links.len()
     }
 
+    /// A trace says when packets may leave on a link.
+    fn follows_rates(&self, link: LinkId) -> bool {
+        self.links.get(link.index()).is_some_and(|link| link.course.rate.is_some())
+    }
+
     /// The cables of a run: those that every run has, then those to the nodes of its groups. Where there is a link already, there is no
     /// second one.
     pub fn cables(&self, drawn: &Drawn) -> Vec<LinkSpec> {
@@ -332,8 +340,14 @@ impl Scenario {
                 if from == to || cables.iter().any(|link| (link.from, link.to) == (from, to)) {
                     continue;
                 }
-                cables.push(LinkSpec { from, to, config: spec.there });
-                cables.push(LinkSpec { from: to, to: from, config: spec.back });
+                let directed = |from, to, (config, course): &(LinkConfig, Course)| LinkSpec {
+                    from,
+                    to,
+                    config: *config,
+                    course: course.clone(),
+                };
+                cables.push(directed(from, to, &spec.there));
+                cables.push(directed(to, from, &spec.back));
             }
         }
         cables
@@ -346,7 +360,7 @@ impl Scenario {
 
     /// Some link acknowledges every packet (`link_ack_timeout`), and no node caches segments: nothing hears of it.
     pub fn has_unheard_link_acks(&self) -> bool {
-        let of_groups = self.group_links.iter().flat_map(|link| [&link.there, &link.back]);
+        let of_groups = self.group_links.iter().flat_map(|link| [&link.there.0, &link.back.0]);
         let mut links = self.links.iter().map(|link| &link.config).chain(of_groups);
         links.any(|link| link.link_ack_timeout.is_some()) && self.nodes.iter().all(|node| node.dtc.is_none())
     }

@@ -37,6 +37,7 @@ use crate::buffers::{Buffers, BuffersConfig};
 use crate::event::{AppId, Event};
 use crate::frames;
 use crate::link::LinkConfig;
+use crate::link::course::Course;
 use crate::network::{
     AdhocConfig, AodvConfig, AodvError, Datagram, Forwarding, Network, NetworkConfig, RouteNews,
     WirelessConfig,
@@ -113,6 +114,11 @@ impl Builder {
         let name = format!("link {}>{} {twins}", network.node_name(from), network.node_name(to));
         let stream = |purpose: &str| Stream::new(self.seed, self.run, &name, purpose);
         self.world.network.add_link(from, to, config, stream)
+    }
+
+    /// Lets one direction of a cable follow a course.
+    pub fn follow(&mut self, link: LinkId, course: &Course) {
+        self.world.network.link_mut(link).follow(course);
     }
 
     /// Adds both directions of a link, alike: there, then back.

@@ -136,11 +136,16 @@ impl TaskLetter {
     fn task(self, experiments: Experiments<'_>) -> Result<Task, Error> {
         match self {
             Self::Scenario { text, files: encoded } => {
-                let scenario = Source::new("job", text).scenario()?;
                 let mut files = Files::new();
                 for (name, content) in encoded {
                     files.insert(name, STANDARD.decode(content).map_err(|e| foreign(&e))?.into());
                 }
+                let known = files.clone();
+                let trace = move |name: &str| match known.get(name) {
+                    Some(content) => Ok((name.to_owned(), content.to_vec())),
+                    None => Err("the job lacks it".to_owned()),
+                };
+                let scenario = Source::new("job", text).with_traces(trace).scenario()?;
                 if let Some(name) = scenario.files().find(|name| !files.contains_key(*name)) {
                     return Err(foreign(&format!("it lacks the file `{name}`")));
                 }

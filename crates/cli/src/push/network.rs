@@ -13,6 +13,7 @@ use anabranch_sim::scenario::{Gateways, NodeKind, Scenario, Source, TransferSpec
 use bytes::Bytes;
 
 use super::faults::GatewayFault;
+use crate::run::traces_beside;
 
 /// The network that needs no file.
 const BUILT_IN: &str = include_str!("../../../../scenarios/three-gateways.toml");
@@ -80,6 +81,7 @@ impl Found {
     fn new(network: &Network, length: u64) -> Result<Self, Error> {
         let source =
             Source::new(network.name.clone(), network.text.clone()).with_lengths(move |_| Some(length));
+        let source = source.with_traces(traces_beside(Path::new(&network.name)));
         let said = source.scenario()?;
         let Some(transfer) = said.transfers.iter().position(is_striped) else {
             return Err(Error::input(format!("{}: no transfer of kind \"set\"", network.name)).with_hint(

@@ -15,8 +15,12 @@
 //! * Going down cuts what is queued and in transmission; what has left the transmitter arrives. While down,
 //!   nothing is accepted.
 //! * A new rate holds from the next transmission on; the running one ends as it began.
+//! * A cable that follows a [`Course`] sends by it, and a packet takes the delay of the moment at which it leaves the transmitter. Packets
+//!   do not overtake: one with a shorter delay arrives with the one before it.
 //! * A queue with a [`discipline`](super::discipline) of its own is asked for the next packet when the transmitter is free. Only then the packet enters the
 //!   list, and there is a second pending event, for that moment.
+
+mod varied;
 
 use std::collections::VecDeque;
 
@@ -24,13 +28,15 @@ use anabranch_core::dtc::LinkEvent;
 use anabranch_core::segment::Ecn;
 use anabranch_core::time::{Duration, Instant};
 
+use super::course::Course;
 use super::discipline::{Discipline, Verdicts};
 use super::{LinkConfig, LinkDrop, LinkMetrics, transmission_time};
 use crate::loss::{Channel, Disturber, Fate, LossModel};
 use crate::packet::{Flow, PacketHandle};
 use crate::random::Stream;
+use varied::{Varied, Way};
 
-/// A packet in the link; small, since there are many. It leaves the transmitter at `arrival - delay`.
+/// A packet in the link; small, since there are many. It leaves the transmitter at `arrival - delay`, if nothing varies.
 #[derive(Clone, Copy, Debug)]
 struct InFlight {
     /// Leaves the queue.
@@ -43,11 +49,6 @@ impl InFlight {
     #[inline]
     fn len(&self) -> u32 {
         self.handle.wire_len
-    }
-
-    /// Leaves the transmitter.
-    fn end(&self, delay: Duration) -> Instant {
-        Instant::from_nanos(self.arrival.as_nanos() - delay.as_nanos())
     }
 }
 
@@ -86,7 +87,7 @@ pub enum Offer {
 pub struct Cable {
     config: LinkConfig,
     up: bool,
-    /// It is up, and its queue drops from its tail.
+    /// It is up, its queue drops from its tail, and nothing varies.
     is_plain: bool,
     /// `None` loses nothing. Apart, since it is large and often absent.
     channel: Option<Box<Channel>>,
@@ -94,6 +95,8 @@ pub struct Cable {
     acks: Option<Box<Channel>>,
     /// Makes packets late or doubles them; `None` does not.
     disturber: Option<Box<Disturber>>,
+    /// `None` if rate and delay are those of the configuration.
+    varied: Option<Box<Varied>>,
     metrics: LinkMetrics,
     flights: VecDeque<InFlight>,
     /// How many of `flights`, from the back, still waited when last looked at.
@@ -143,6 +146,7 @@ impl Cable {
             acks: config.link_ack_timeout.map(|_| channel(stream("link acknowledgement loss"))),
             disturber: (!config.disturbance.is_none())
                 .then(|| Box::new(Disturber::new(config.disturbance, stream("disturbance")))),
+            varied: None,
             metrics: LinkMetrics::default(),
             flights: VecDeque::new(),
             waiting: 0,
@@ -158,9 +162,26 @@ impl Cable {
         Box::new(Managed { queue, due: None, dropped: Vec::new() })
     }
 
-    /// Its configuration, with the rate of now.
+    /// Follows a course from now on, before the first packet.
+    pub fn follow(&mut self, course: &Course) {
+        self.varied.get_or_insert_default().follow(course);
+        self.set_up(self.up);
+    }
+
+    /// Its configuration, with the rate that was set last. See [`Cable::rate`] for that of a course.
     pub fn config(&self) -> &LinkConfig {
         &self.config
+    }
+
+    /// The rate of a moment in bit/s; the mean if it sends at opportunities.
+    pub fn rate(&self, now: Instant) -> u64 {
+        let pace = self.varied.as_ref().and_then(|varied| varied.pace.as_ref());
+        pace.and_then(|pace| pace.rate(now)).unwrap_or(self.config.rate)
+    }
+
+    /// Octets of packets that its course would have let through until then, if it follows one.
+    pub fn capacity(&self, until: Instant) -> Option<u64> {
+        Some(self.varied.as_ref()?.course.rate.as_ref()?.capacity(until))
     }
 
     /// Packets are accepted.
@@ -200,14 +221,31 @@ impl Cable {
 
     /// Time that the transmitter has been busy until now.
     pub fn busy(&self, now: Instant) -> Duration {
-        let after = |f: &InFlight| f.end(self.config.delay).saturating_since(f.start.max(now));
-        let planned = self.flights.range(self.unsent(now)..).map(after);
+        let after = |i: usize| self.end(i).saturating_since(self.flights[i].start.max(now));
+        let planned = (self.unsent(now)..self.flights.len()).map(after);
         planned.fold(self.metrics.busy, |busy, time| busy - time)
+    }
+
+    /// When a packet leaves the transmitter.
+    #[inline]
+    fn end(&self, i: usize) -> Instant {
+        match &self.varied {
+            None => Instant::from_nanos(self.flights[i].arrival.as_nanos() - self.config.delay.as_nanos()),
+            Some(varied) => varied.way(i, self.flights.len()).end,
+        }
     }
 
     /// The first of the packets that have not left the transmitter.
     fn unsent(&self, now: Instant) -> usize {
-        self.flights.partition_point(|f| f.end(self.config.delay) <= now)
+        let (mut first, mut end) = (0, self.flights.len());
+        while first < end {
+            let middle = first.midpoint(end);
+            match self.end(middle) <= now {
+                true => first = middle + 1,
+                false => end = middle,
+            }
+        }
+        first
     }
 
     /// Packets and octets that wait for the transmitter.
@@ -238,14 +276,19 @@ impl Cable {
 
     /// Offers a packet, of a flow that is asked for by a discipline only.
     #[inline(always)]
-    pub fn offer(&mut self, now: Instant, mut handle: PacketHandle, flow: impl FnOnce() -> Flow) -> Offer {
-        let len = handle.wire_len;
-        // One comparison for what most links are: up, with a queue that drops from its tail.
+    pub fn offer(&mut self, now: Instant, handle: PacketHandle, flow: impl FnOnce() -> Flow) -> Offer {
+        // One comparison for what most links are: up, with a queue that drops from its tail, at a steady rate.
         if !self.is_plain {
             return self.offer_otherwise(now, handle, flow());
         }
-        let idle = self.free_at <= now;
-        if !idle {
+        self.offer_to_tail(now, handle, self.free_at.max(now))
+    }
+
+    /// Offers a packet that would leave the queue at `start`.
+    #[inline(always)]
+    fn offer_to_tail(&mut self, now: Instant, mut handle: PacketHandle, start: Instant) -> Offer {
+        let len = handle.wire_len;
+        if start > now {
             self.settle(now);
             let full = self.config.queue.is_exceeded(self.waiting + 1, self.waiting_bytes + u64::from(len));
             if full {
@@ -264,7 +307,6 @@ impl Cable {
             self.waiting_bytes = 0;
         }
         self.metrics.enqueued += 1;
-        let start = if idle { now } else { self.free_at };
         let (arrival, first) = self.transmit(start, handle);
         if first { Offer::AcceptedFirst(arrival) } else { Offer::Accepted }
     }
@@ -285,19 +327,30 @@ impl Cable {
         self.metrics.peak_bytes = self.metrics.peak_bytes.max(octets);
     }
 
-    /// Offers a packet to a link that is down, or to a queue with a discipline of its own.
+    /// When the transmitter can begin with a packet that comes now, if nothing else waits.
+    fn next_start(&self, now: Instant) -> Instant {
+        let pace = self.varied.as_ref().and_then(|varied| varied.pace.as_ref());
+        pace.map_or(self.free_at.max(now), |pace| pace.start(now, self.free_at))
+    }
+
+    /// Offers a packet to a link that is down, that varies, or that has a queue with a discipline of its own.
     #[cold]
     fn offer_otherwise(&mut self, now: Instant, mut handle: PacketHandle, flow: Flow) -> Offer {
-        let Some(managed) = self.managed.as_mut().filter(|_| self.up) else {
+        if !self.up {
             self.metrics.dropped_down += 1;
             return Offer::Refused(LinkDrop::Down);
+        }
+        let start = self.next_start(now);
+        self.tell_rate(now);
+        let Some(managed) = self.managed.as_mut() else {
+            return self.offer_to_tail(now, handle, start);
         };
         if managed.due == Some(now) {
             return Offer::DepartFirst;
         }
         self.metrics.enqueued += 1;
         let mut verdicts = Verdicts::default();
-        if self.free_at <= now && managed.due.is_none() {
+        if start <= now && managed.due.is_none() {
             let passes = managed.queue.pass(now, &mut handle, flow, &mut verdicts);
             self.count(verdicts);
             if !passes {
@@ -310,15 +363,24 @@ impl Cable {
         let (packets, octets) = managed.queue.queued();
         let is_new = managed.due.is_none() && packets > 0;
         if is_new {
-            managed.due = Some(self.free_at);
+            managed.due = Some(start);
         }
         self.note_peak(packets, octets);
         self.count(verdicts);
-        Offer::Waits(is_new.then_some(self.free_at))
+        Offer::Waits(is_new.then_some(start))
+    }
+
+    /// Tells a discipline the rate of a course.
+    fn tell_rate(&mut self, now: Instant) {
+        let pace = self.varied.as_ref().and_then(|varied| varied.pace.as_ref());
+        if let (Some(rate), Some(managed)) = (pace.and_then(|pace| pace.rate(now)), &mut self.managed) {
+            managed.queue.set_rate(rate.max(1));
+        }
     }
 
     /// The transmitter is free and takes a packet of a queue with a discipline, if it is to do so now.
     pub fn depart(&mut self, now: Instant) -> Departure {
+        self.tell_rate(now);
         let Some(managed) = self.managed.as_mut().filter(|managed| managed.due == Some(now)) else {
             return Departure::default();
         };
@@ -404,7 +466,8 @@ impl Cable {
 
     /// Drops what has not left the transmitter, as [`Cable::take_down`] does, but stays up.
     pub fn cut(&mut self, now: Instant, cut: impl FnMut(PacketHandle)) -> Option<Instant> {
-        let kept = self.unsent(now);
+        let pace = self.varied.as_ref().and_then(|varied| varied.pace.as_ref());
+        let kept = self.unsent(pace.map_or(now, |pace| pace.last_before(now)));
         self.metrics.cut += (self.flights.len() - kept) as u64;
         self.metrics.busy = self.busy(now);
         let managed = self.managed.as_mut().map(|managed| {
@@ -413,10 +476,14 @@ impl Cable {
         });
         let waiting = managed.unwrap_or_default();
         self.metrics.cut += waiting.len() as u64;
+        if let Some(varied) = &mut self.varied {
+            varied.truncate(self.flights.len(), kept);
+        }
         self.flights.drain(kept..).map(|f| f.handle).chain(waiting).for_each(cut);
         self.waiting = 0;
         self.waiting_bytes = 0;
-        self.free_at = self.free_at.min(now);
+        let pace = self.varied.as_mut().and_then(|varied| varied.pace.as_mut());
+        self.free_at = pace.map_or(self.free_at.min(now), |pace| pace.cut(now, self.free_at));
         self.restart()
     }
 
@@ -427,34 +494,49 @@ impl Cable {
 
     fn set_up(&mut self, up: bool) {
         self.up = up;
-        self.is_plain = up && self.managed.is_none();
+        self.is_plain = up && self.managed.is_none() && self.varied.is_none();
     }
 
-    /// Sets the rate in bit/s, at least 1, for every transmission that starts after `now`. Returns as
-    /// [`Cable::take_down`].
+    /// Sets the rate in bit/s, at least 1, for every transmission that starts after `now`; without effect on when packets leave if a
+    /// course says that. Returns as [`Cable::take_down`].
     pub fn set_rate(&mut self, now: Instant, rate: u64) -> Option<Instant> {
         self.config.rate = rate;
         if let Some(managed) = &mut self.managed {
             managed.queue.set_rate(rate);
         }
         self.last_transmission = (0, Duration::ZERO);
-        let waiting_from = self.flights.partition_point(|f| f.start <= now);
-        if let Some(first) = self.flights.get(waiting_from) {
-            self.free_at = first.start;
-            for i in waiting_from..self.flights.len() {
-                let flight = self.flights[i];
-                self.metrics.busy =
-                    self.metrics.busy - flight.end(self.config.delay).saturating_since(flight.start);
-                self.flights[i] = self.schedule(self.free_at, flight);
-            }
-        }
+        self.plan_again(now);
         self.restart()
+    }
+
+    /// Gives all packets that wait their times anew.
+    fn plan_again(&mut self, now: Instant) {
+        let kept = self.flights.partition_point(|f| f.start <= now);
+        let Some(first) = self.flights.get(kept) else { return };
+        if self.varied.as_ref().is_some_and(|varied| varied.pace.is_some()) {
+            return;
+        }
+        self.free_at = first.start;
+        for i in kept..self.flights.len() {
+            self.metrics.busy = self.metrics.busy - self.end(i).saturating_since(self.flights[i].start);
+        }
+        if let Some(varied) = &mut self.varied {
+            varied.truncate(self.flights.len(), kept);
+        }
+        for flight in self.flights.split_off(kept) {
+            let flight = self.schedule(self.free_at, flight);
+            self.flights.push_back(flight);
+        }
     }
 
     /// Gives a flight its times from its start on, and occupies the transmitter.
     #[inline]
     fn schedule(&mut self, start: Instant, flight: InFlight) -> InFlight {
         if self.last_transmission.0 != flight.len() {
+            // Here, since most links do not come here for most packets: without a length that is remembered, those that vary always do.
+            if self.varied.is_some() {
+                return self.schedule_varied(start, flight);
+            }
             self.last_transmission = (flight.len(), transmission_time(flight.len(), self.config.rate));
         }
         let transmission = self.last_transmission.1;
@@ -462,6 +544,26 @@ impl Cable {
         self.free_at = end.max(start + self.config.spacing);
         self.metrics.busy += transmission;
         InFlight { start, arrival: end + self.config.delay, ..flight }
+    }
+
+    /// [`Cable::schedule`] where something varies.
+    #[cold]
+    fn schedule_varied(&mut self, start: Instant, flight: InFlight) -> InFlight {
+        let Some(varied) = &mut self.varied else { unreachable!("something varies") };
+        let (end, free) = match &mut varied.pace {
+            Some(pace) => pace.send(start, flight.len()),
+            None => {
+                let end = start + transmission_time(flight.len(), self.config.rate);
+                (end, end)
+            }
+        };
+        self.free_at = free.max(start + self.config.spacing);
+        self.metrics.busy += end.saturating_since(start);
+        // Packets do not overtake.
+        let before = self.flights.back().map_or(Instant::ZERO, |last| last.arrival);
+        let arrival = (end + varied.delay(end, self.config.delay)).max(before);
+        varied.push(Way { end }, self.flights.len());
+        InFlight { start, arrival, ..flight }
     }
 
     fn restart(&mut self) -> Option<Instant> {

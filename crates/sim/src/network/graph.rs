@@ -180,7 +180,7 @@ impl Graph {
     }
 
     #[inline]
-    pub(super) fn link_mut(&mut self, link: LinkId) -> &mut Link {
+    pub(crate) fn link_mut(&mut self, link: LinkId) -> &mut Link {
         &mut self.links[link.index()]
     }
 

@@ -270,10 +270,16 @@ pub struct LinkSection {
     #[serde(default = "yes", skip_serializing_if = "is_yes")]
     #[cfg_attr(feature = "schema", schemars(extend("default" = true)))]
     pub enabled: bool,
-    /// Rate of each direction.
-    pub rate: Rate,
-    /// Delay of each direction, from the end of transmission to arrival.
-    pub delay: Span,
+    /// Rate of each direction. Beside a `trace` that says when packets may leave it need not be given, and is no more than what routing
+    /// and closed forms take the link for; they take the mean of the trace if it is not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<Rate>,
+    /// Delay of each direction, from the end of transmission to arrival. It need not be given beside a `trace` of delays.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay: Option<Span>,
+    /// What rate or delay follow in time, as files have it; in both directions, unless `back` has a `trace`, `rate` or `delay` of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<TraceSection>,
     /// What waits for each transmitter at most.
     #[serde(default = "hundred_packets")]
     pub queue: QueueSize,
@@ -318,6 +324,16 @@ pub struct LinkSection {
     pub back: Option<BackSection>,
 }
 
+impl LinkSection {
+    /// Names of the files with its traces.
+    pub(super) fn files(&self) -> impl Iterator<Item = &str> {
+        let back = self.back.as_ref().and_then(|back| back.trace.as_ref());
+        let traces = self.trace.iter().chain(back);
+        let files = traces.flat_map(|trace| [&trace.mahimahi, &trace.rate, &trace.delay]);
+        files.flatten().map(String::as_str)
+    }
+}
+
 fn hundred_packets() -> QueueSize {
     QueueSize(crate::link::QueueLimit::Packets(100))
 }
@@ -355,10 +371,13 @@ fn ethernet_mtu() -> u32 {
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct BackSection {
-    /// Rate.
+    /// Rate. It does not follow the link's `trace`, if none is given here.
     pub rate: Option<Rate>,
-    /// Delay.
+    /// Delay. It does not follow the link's `trace`, if none is given here.
     pub delay: Option<Span>,
+    /// What rate or delay follow in time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trace: Option<TraceSection>,
     /// What waits for the transmitter at most.
     pub queue: Option<QueueSize>,
     /// How waiting packets are treated.
@@ -374,6 +393,34 @@ pub struct BackSection {
     pub loss: Option<Loss>,
     /// Factors on the loss by kind of packet.
     pub loss_factors: Option<FactorsSection>,
+}
+
+/// What the rate and the delay of a link follow in time. Files are relative to the scenario. `mahimahi` or `rate` may be given, or
+/// neither, and `delay`. Both directions of a link follow a trace on their own: neither takes what the other could have sent.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[serde(deny_unknown_fields, default)]
+pub struct TraceSection {
+    /// A file in the format of mahimahi: each line is a time in whole milliseconds at which a packet of 1500 octets may leave. After the
+    /// last line all begins anew. Smaller packets share what `mm-link` counts as 1504 octets, each with 4 more than its own, and
+    /// may leave in parts; what is not used is lost. Packets wait in the queue until they leave.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mahimahi: Option<String>,
+    /// A CSV file with rows `time,rate`, the first at time 0: `0.5,2000000` (seconds and bit/s) or `500 ms,2 Mbit/s`. Each rate holds until
+    /// the next, also for a packet that has begun, and the last for ever. At a rate of 0 nothing leaves.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate: Option<String>,
+    /// A CSV file with rows `time,delay`, the first at time 0: `0.5,0.02` (seconds) or `500 ms,20 ms`. A packet has the delay of the moment
+    /// at which it leaves the transmitter, and keeps it; none overtakes those before it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delay: Option<String>,
+    /// At the time of the last row of `rate` or `delay` all begins anew; its value has no effect then.
+    #[serde(skip_serializing_if = "is_no")]
+    pub repeat: bool,
+}
+
+fn is_no(value: &bool) -> bool {
+    !*value
 }
 
 /// Factors on the loss probability by kind of packet.

@@ -15,6 +15,7 @@ pub use self::set::PlannedSet;
 pub use self::traffic::PlannedTraffic;
 pub(super) use self::traffic::TIMEOUT;
 use super::deployment::{Drawn, Undrawable};
+use super::file::LinkSection;
 use super::radio::Channel;
 use super::{ContentSpec, NodeKind, Scenario, Scheme, TransferSpec};
 use crate::apps::set::NODE_PORT;
@@ -82,12 +83,13 @@ impl PlannedTransfer {
 }
 
 impl Scenario {
-    /// Names of the files whose content is carried.
+    /// Names of the files on which runs depend: those whose content is carried, and traces of links.
     pub fn files(&self) -> impl Iterator<Item = &str> {
-        self.transfers.iter().filter_map(|t| match &t.content {
+        let carried = self.transfers.iter().filter_map(|t| match &t.content {
             ContentSpec::File(name) => Some(name.as_str()),
             ContentSpec::Bytes(_) | ContentSpec::Endless => None,
-        })
+        });
+        carried.chain(self.resolved.link.iter().flat_map(LinkSection::files))
     }
 
     /// Plans a run. `files` has the content of each of [`Scenario::files`].
@@ -166,7 +168,10 @@ impl Scenario {
             }
         }
         for link in self.cables(drawn) {
-            builder.link(link.from, link.to, link.config);
+            let id = builder.link(link.from, link.to, link.config);
+            if !link.course.is_none() {
+                builder.follow(id, &link.course);
+            }
         }
         if let Some(radio) = &self.radio {
             let added = match radio.channel {

@@ -2,6 +2,7 @@
 
 pub mod alias;
 mod single;
+pub(super) mod traces;
 
 use std::fmt;
 use std::ops::Range;
@@ -15,6 +16,7 @@ use toml::de::{DeArray, DeTable, DeValue};
 
 use super::policies::Policies;
 use super::{Node, Place, ScenarioError, Tree};
+use traces::Traces;
 
 /// The text of a scenario and what is set on top of it.
 #[derive(Clone, Debug)]
@@ -24,6 +26,7 @@ pub struct Source {
     overrides: Vec<String>,
     policies: Policies,
     lengths: Lengths,
+    traces: Traces,
     selects: bool,
 }
 
@@ -67,6 +70,7 @@ impl Source {
             overrides: Vec::new(),
             policies: Policies::default(),
             lengths: Lengths(Arc::new(|_| None)),
+            traces: Traces::default(),
             selects: false,
         }
     }
@@ -91,6 +95,20 @@ impl Source {
     /// it cannot be found. Only a transfer with `gateways = "best"` needs the length.
     pub fn with_lengths(self, length: impl Fn(&str) -> Option<u64> + Send + Sync + 'static) -> Self {
         Self { lengths: Lengths(Arc::new(length)), ..self }
+    }
+
+    /// Says what is in the files that traces of links name: the path by which errors call a file, and its content. Each is read once for
+    /// this source and all that are cloned from it. Only a link with a `trace` needs it.
+    pub fn with_traces(
+        self,
+        read: impl Fn(&str) -> Result<(String, Vec<u8>), String> + Send + Sync + 'static,
+    ) -> Self {
+        Self { traces: Traces::new(read), ..self }
+    }
+
+    /// The traces of links, as [`Source::with_traces`] has their files.
+    pub(super) fn traces(&self) -> &Traces {
+        &self.traces
     }
 
     /// Lets profiles have no users, for a caller that may select among them later.

@@ -20,6 +20,7 @@ mod policies;
 mod probes;
 mod radio;
 mod star;
+mod traces;
 mod traffic;
 
 const GOOD: &str = r#"
@@ -346,7 +347,7 @@ fn what_the_base_has_contradicts_nothing() {
 #[test]
 fn names_are_bound_and_defaults_filled_in() {
     let scenario = good().scenario().unwrap();
-    let radio = scenario.links[4];
+    let radio = &scenario.links[4];
     assert_eq!((radio.from, radio.to, radio.config.rate), (NodeId(1), NodeId(3), 256_000));
     assert_eq!(radio.config.queue, crate::link::QueueLimit::Bytes(64_000));
     let back = scenario.links[5].config;

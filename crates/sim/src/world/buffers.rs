@@ -3,6 +3,7 @@
 use anabranch_core::mptcp;
 use anabranch_core::sockbuf::{ConnectionId, FlowView, Kind, OpenError, View};
 use anabranch_core::tcp;
+use anabranch_core::time::Instant;
 
 use super::World;
 use crate::buffers::{Buffer, Buffers, Reports};
@@ -124,8 +125,9 @@ impl World {
             let due = buffers.tuner.next_timeout().is_some_and(|due| due <= now);
             let passes_on = buffers.drains && !due && buffers.known.get(&id).is_some_and(|b| held < b.seen);
             if passes_on {
-                let seen =
-                    see(id, &entry.connection, entry.path, |path| report(&world.network, buffers, path));
+                let seen = see(id, &entry.connection, entry.path, |path| {
+                    report(&world.network, world.now, buffers, path)
+                });
                 buffers.tuner.handle_views(now, &[seen.view()]);
                 if let Some(buffer) = buffers.known.get_mut(&id) {
                     buffer.seen = held;
@@ -145,7 +147,7 @@ impl World {
                 return;
             }
             for at in 0..buffers.config.interfaces.len() {
-                let rate = rate(&world.network, buffers.config.interfaces[at].1);
+                let rate = rate(&world.network, world.now, buffers.config.interfaces[at].1);
                 buffers.sample(now, at, rate, &sampling);
             }
             buffers.samples_due = true;
@@ -178,7 +180,7 @@ impl World {
             .iter()
             .filter_map(|(id, buffer)| {
                 let entry = host.peek(buffer.connection)?;
-                let report = |path| report(&self.network, buffers, path);
+                let report = |path| report(&self.network, self.now, buffers, path);
                 Some(see(*id, &entry.connection, entry.path, report))
             })
             .collect();
@@ -228,19 +230,19 @@ impl World {
 }
 
 /// What the link layer of the interface where a path begins reports, bit/s.
-fn report(network: &Network, buffers: &Buffers, path: u8) -> Option<f64> {
+fn report(network: &Network, now: Instant, buffers: &Buffers, path: u8) -> Option<f64> {
     let at = buffers.config.interfaces.iter().position(|(number, _)| *number == path)?;
     match buffers.config.reports {
-        Reports::Rate => Some(rate(network, buffers.config.interfaces[at].1)),
+        Reports::Rate => Some(rate(network, now, buffers.config.interfaces[at].1)),
         Reports::Sampled(_) => buffers.known_rate(at),
         Reports::Nothing => None,
     }
 }
 
 /// The rate of a link, bit/s; 0 while it is down.
-fn rate(network: &Network, link: LinkId) -> f64 {
+fn rate(network: &Network, now: Instant, link: LinkId) -> f64 {
     let link = network.link(link);
-    if link.is_up() { link.config().rate as f64 } else { 0.0 }
+    if link.is_up() { link.rate(now) as f64 } else { 0.0 }
 }
 
 fn see(id: ConnectionId, connection: &Transport, path: u8, report: impl Fn(u8) -> Option<f64>) -> Seen {

@@ -1,3 +1,5 @@
+mod courses;
+
 use anabranch_units::{Probability, Span};
 
 use super::*;
@@ -336,12 +338,17 @@ proptest::proptest! {
         before: bool,
         // Packets and waits of a size meet at one instant.
         step in proptest::sample::select(vec![1, 500]),
+        course in proptest::sample::select(courses::courses()),
     ) {
         let queue = if octets { QueueLimit::Bytes(u64::from(packets) * 1000) } else { QueueLimit::Packets(packets) };
         let loss = LossModel::Bernoulli { p: 0.1 };
         let config = LinkConfig { queue, loss, ..config() };
         let (mut plain, mut asked) =
             (Driven::new(link(config)), Driven::new(with(Box::new(Tail(Fifo::new(queue))), config)));
+        if !course.is_none() {
+            plain.link.follow(&course);
+            asked.link.follow(&course);
+        }
         let mut now = Instant::ZERO;
         for (handle, (wait, deed)) in handles(deeds.len()).into_iter().zip(&deeds) {
             now += Duration::from_micros(*wait / step * step);
@@ -380,9 +387,14 @@ proptest::proptest! {
         packets in 1..40u32,
         ecn: bool,
         discipline in proptest::sample::select(disciplines()),
+        course in proptest::sample::select(courses::courses()),
     ) {
         let config = LinkConfig { queue: QueueLimit::Packets(packets), discipline, rate: 500_000, ..config() };
-        let mut driven = Driven::new(link(config));
+        let mut link = link(config);
+        if !course.is_none() {
+            link.follow(&course);
+        }
+        let mut driven = Driven::new(link);
         let (mut now, mut offered) = (Instant::ZERO, 0);
         for (mut handle, (wait, deed)) in handles(deeds.len()).into_iter().zip(&deeds) {
             now += Duration::from_micros(*wait);

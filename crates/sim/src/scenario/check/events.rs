@@ -56,6 +56,10 @@ impl Checker<'_> {
                     let hint = Some("choose another `phy` in `[radio]`, or take the link down");
                     return self.fault(at!["event", i, "action"], message, hint);
                 }
+                if one_way.iter().any(|link| scenario.follows_rates(*link)) {
+                    let hint = Some("change the trace, or leave it out");
+                    return self.fault(at!["event", i, "action"], "the link's rate follows a trace", hint);
+                }
                 one_way.into_iter().map(|id| Fault::Rate(id, rate.0)).collect()
             }
         })

@@ -3,13 +3,17 @@
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
-use super::super::file::{FactorsSection, FileConfig, LinkSection, Loss, fifty_ms};
+use anabranch_core::time::Duration;
+
+use super::super::file::{FactorsSection, FileConfig, LinkSection, Loss, TraceSection, fifty_ms};
 use super::super::options::WordOrTable;
 use super::super::source::Step;
-use super::super::units::{QueueSize, Size};
+use super::super::source::traces::{TraceFault, TraceKind};
+use super::super::units::{QueueSize, Size, Span};
 use super::super::{GroupLinkSpec, LinkSpec};
 use super::deployment::Named;
 use super::{Checked, Checker, at};
+use crate::link::course::{Course, RateCourse};
 use crate::link::discipline::DisciplineConfig;
 use crate::link::{LinkConfig, QueueLimit};
 use crate::loss::{Disturbance, LossFactors, LossModel};
@@ -30,12 +34,24 @@ impl Checker<'_> {
             let (from, to) = match (from, to) {
                 (Named::Nodes(from), Named::Nodes(to)) => (from, to),
                 (Named::Group(group), Named::Nodes(to)) if to.len() < 2 => {
-                    let spec = |to| GroupLinkSpec { group, from: None, to: Some(to), there, back };
+                    let spec = |to| GroupLinkSpec {
+                        group,
+                        from: None,
+                        to: Some(to),
+                        there: there.clone(),
+                        back: back.clone(),
+                    };
                     of_groups.extend(to.into_iter().map(spec));
                     continue;
                 }
                 (Named::Nodes(from), Named::Group(group)) if from.len() < 2 => {
-                    let spec = |from| GroupLinkSpec { group, from: Some(from), to: None, there, back };
+                    let spec = |from| GroupLinkSpec {
+                        group,
+                        from: Some(from),
+                        to: None,
+                        there: there.clone(),
+                        back: back.clone(),
+                    };
                     of_groups.extend(from.into_iter().map(spec));
                     continue;
                 }
@@ -53,8 +69,9 @@ impl Checker<'_> {
                     continue;
                 }
                 self.is_first(i, (from, to), &mut pairs, file)?;
-                links.push(LinkSpec { from, to, config: there });
-                links.push(LinkSpec { from: to, to: from, config: back });
+                for (from, to, (config, course)) in [(from, to, &there), (to, from, &back)] {
+                    links.push(LinkSpec { from, to, config: *config, course: course.clone() });
+                }
             }
         }
         self.first_links.push(links.len());
@@ -123,11 +140,19 @@ impl Checker<'_> {
         Ok(())
     }
 
-    /// How a link is, there and back.
-    fn link(&self, i: usize, section: &LinkSection) -> Checked<[LinkConfig; 2]> {
+    /// How a link is, there and back, and what it follows in time.
+    fn link(&self, i: usize, section: &LinkSection) -> Checked<[(LinkConfig, Course); 2]> {
+        let course = self.course(at!["link", i], section.trace.as_ref())?;
+        let (rate, delay) = nominal(&course);
+        let (Some(rate), Some(delay)) = (section.rate.map(|rate| rate.0).or(rate), section.delay.or(delay))
+        else {
+            let key = if section.rate.is_none() && rate.is_none() { "rate" } else { "delay" };
+            let hint = format!("say it, or name a file as in `trace = {{ {key} = \"{key}.csv\" }}`");
+            return self.fault(at!["link", i], format!("missing key `{key}`"), Some(&hint));
+        };
         let there = LinkConfig {
-            rate: section.rate.0,
-            delay: section.delay.0,
+            rate,
+            delay: delay.0,
             queue: section.queue.0,
             discipline: section.discipline.0,
             ecn_threshold: section.ecn_threshold.map(|size| size.0),
@@ -150,10 +175,18 @@ impl Checker<'_> {
         }
         self.mtu(at!["link", i, "mtu"], there.mtu)?;
         self.queue(at!["link", i], &there)?;
-        let mut back = there;
+        self.paced(at!["link", i], &there, &course)?;
+        let (mut back, mut back_course) = (there, course.clone());
         if let Some(other) = &section.back {
-            back.rate = other.rate.map_or(back.rate, |rate| rate.0);
-            back.delay = other.delay.map_or(back.delay, |span| span.0);
+            // What is given here is not that of the trace there.
+            back_course.rate = back_course.rate.filter(|_| other.rate.is_none());
+            back_course.delay = back_course.delay.filter(|_| other.delay.is_none());
+            let own = self.course(at!["link", i, "back"], other.trace.as_ref())?;
+            let (rate, delay) = nominal(&own);
+            back.rate = other.rate.map(|rate| rate.0).or(rate).unwrap_or(back.rate);
+            back.delay = other.delay.or(delay).map_or(back.delay, |span| span.0);
+            back_course.rate = own.rate.or(back_course.rate);
+            back_course.delay = own.delay.or(back_course.delay);
             back.queue = other.queue.map_or(back.queue, |queue| queue.0);
             if let Some(WordOrTable(discipline)) = other.discipline {
                 back.discipline = discipline;
@@ -171,8 +204,61 @@ impl Checker<'_> {
             }
             self.mtu(at!["link", i, "back", "mtu"], back.mtu)?;
             self.queue(at!["link", i, "back"], &back)?;
+            self.paced(at!["link", i, "back"], &back, &back_course)?;
         }
-        Ok([there, back])
+        Ok([(there, course), (back, back_course)])
+    }
+
+    /// What a direction follows in time, whose section is at `path`.
+    fn course(&self, path: &[Step], section: Option<&TraceSection>) -> Checked<Course> {
+        let Some(section) = section else { return Ok(Course::default()) };
+        let at = |key: &str| [path, at!["trace", key]].concat();
+        let TraceSection { mahimahi, rate, delay, repeat } = section;
+        if let (Some(_), Some(_)) = (mahimahi, rate) {
+            let message = "`mahimahi` and `rate` both say when packets may leave";
+            return self.fault(&at("rate"), message, Some("leave one of them out"));
+        }
+        if mahimahi.is_none() && rate.is_none() && delay.is_none() {
+            let hint = "say `mahimahi`, `rate` or `delay`, each with the name of a file";
+            return self.fault(&[path, at!["trace"]].concat(), "a trace without a file", Some(hint));
+        }
+        if *repeat && rate.is_none() && delay.is_none() {
+            let hint = "leave `repeat` out";
+            return self.fault(&at("repeat"), "a mahimahi trace always repeats", Some(hint));
+        }
+        let read = |key: &str, name: &Option<String>, kind: TraceKind| match name {
+            None => Ok(None),
+            Some(name) => match self.source.traces().read(name, kind, *repeat) {
+                Ok(course) => Ok(Some(course)),
+                Err(TraceFault::Unreadable(why)) => {
+                    let message = format!("cannot read the trace `{name}`: {why}");
+                    let hint = "the name of the file is relative to the folder of the scenario";
+                    self.fault(&at(key), message, Some(hint))
+                }
+                Err(TraceFault::Wrong(error)) => Err(error),
+            },
+        };
+        let packets = read("mahimahi", mahimahi, TraceKind::Mahimahi)?.and_then(|course| course.rate);
+        let rates = read("rate", rate, TraceKind::Rate)?.and_then(|course| course.rate);
+        let delay = read("delay", delay, TraceKind::Delay)?.and_then(|course| course.delay);
+        Ok(Course { rate: packets.or(rates), delay })
+    }
+
+    /// A link can follow its course.
+    fn paced(&self, path: &[Step], link: &LinkConfig, course: &Course) -> Checked<()> {
+        if !matches!(course.rate, Some(RateCourse::Opportunities(_))) {
+            return Ok(());
+        }
+        let at = |key: &str| [path, &[Step::from(key)]].concat();
+        if !link.spacing.is_zero() {
+            let message = "a mahimahi trace says when packets leave, and `spacing` says another thing";
+            return self.fault(&at("spacing"), message, Some("leave `spacing` out"));
+        }
+        if link.queue.is_exceeded(1, 1) {
+            let message = "no packet can wait for an opportunity of the mahimahi trace";
+            return self.fault(&at("queue"), message, Some("say a queue that holds a packet, or more"));
+        }
+        Ok(())
     }
 
     /// A queue has room for a packet, and can grow above its threshold.
@@ -222,6 +308,12 @@ impl Checker<'_> {
         }
         self.fault(path, "a factor is a number from 0 on", None)
     }
+}
+
+/// What a course is taken for where one figure is wanted.
+fn nominal(course: &Course) -> (Option<u64>, Option<Span>) {
+    let delay = course.delay.as_ref().map(|delay| Span(Duration::from_nanos(delay.mean())));
+    (course.rate.as_ref().map(RateCourse::mean_rate), delay)
 }
 
 fn loss_model(name: Loss) -> LossModel {

@@ -97,7 +97,13 @@ impl Checker<'_> {
                     return self.fault(at!["random-event", i, "rate_share"], message, None);
                 }
                 let rated = |link: LinkId| (link, scenario.links[link.index()].config.rate);
-                let links = self.links_named(i, section, scenario)?.into_iter();
+                let links = self.links_named(i, section, scenario)?;
+                if links.iter().flatten().any(|link| scenario.follows_rates(*link)) {
+                    let hint = Some("change the trace, or name other links");
+                    let message = "the rate of a link follows a trace";
+                    return self.fault(at!["random-event", i, "links"], message, hint);
+                }
+                let links = links.into_iter();
                 Ok(RandomFault::Rate { links: links.map(|both| both.map(rated)).collect(), least, most })
             }
             RandomAction::LinkDown => {

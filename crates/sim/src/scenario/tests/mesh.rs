@@ -179,8 +179,8 @@ fn every_choice_reaches_the_sources() {
     );
     assert_eq!((spec.subflows, spec.adaptation.is_some()), (8, true));
     let link =
-        scenario.group_links[..].iter().chain(&cellular(1).scenario().unwrap().group_links).next().copied();
-    assert_eq!(link.map(|link| link.there.queue), Some(QueueLimit::Packets(1000)));
+        scenario.group_links[..].iter().chain(&cellular(1).scenario().unwrap().group_links).next().cloned();
+    assert_eq!(link.map(|link| link.there.0.queue), Some(QueueLimit::Packets(1000)));
 }
 
 /// What the file says of another transport is left aside where another is chosen from outside, and refused where the file itself does.
