@@ -1,18 +1,20 @@
-//! `cargo xtask compare`: our TCP and the kernel's, or that of ns-3, over the same bottleneck, and our radios and ns-3's, in
-//! the long form of a test of anabranch-lab-cli.
+//! `cargo xtask compare`: our TCP and the kernel's, or that of ns-3, over the same bottleneck, ours and the kernel's over the same trace,
+//! and our radios and ns-3's, in the long form of a test of anabranch-lab-cli.
 
 use crate::cargo;
 use crate::failure::Failure;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-const USAGE: &str = "compare takes `linux|ns3|ns3 radio [--quick] [--runs N] [--seconds N] [--at-once N] [--out FILE]`, with N above \
+const USAGE: &str = "compare takes `linux|linux trace|ns3|ns3 radio [--quick] [--runs N] [--seconds N] [--at-once N] [--out FILE]`, with N above \
                      zero; `ns3 radio` also takes `--only hop|star|hidden|prr|dcf|dcf-hidden|aodv`";
 
 /// What ours is compared with.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Reference {
     Linux,
+    /// The kernel's TCP over a trace.
+    LinuxTrace,
     /// The TCP of ns-3.
     Ns3,
     /// The radios of ns-3.
@@ -24,6 +26,7 @@ impl Reference {
     fn named(args: &[String]) -> Option<(Self, &[String])> {
         let (name, rest) = args.split_first()?;
         match (name.as_str(), rest.split_first()) {
+            ("linux", Some((trace, rest))) if trace == "trace" => Some((Self::LinuxTrace, rest)),
             ("linux", _) => Some((Self::Linux, rest)),
             ("ns3", Some((radio, rest))) if radio == "radio" => Some((Self::Ns3Radio, rest)),
             ("ns3", _) => Some((Self::Ns3, rest)),
@@ -35,6 +38,7 @@ impl Reference {
     fn test(self) -> &'static str {
         match self {
             Self::Linux => "compare::our_tcp_does_as_linux",
+            Self::LinuxTrace => "compare::trace::our_tcp_does_as_linux",
             Self::Ns3 => "compare::our_tcp_does_as_ns3",
             Self::Ns3Radio => "compare::radio::our_radio_does_as_ns3",
         }
@@ -43,8 +47,10 @@ impl Reference {
     /// What this machine or the user lacks for it.
     fn missing(self) -> Option<&'static str> {
         match self {
-            Self::Linux if !is_root() => Some("network namespaces need root"),
-            Self::Linux if !Path::new("/dev/net/tun").exists() => Some("there is no /dev/net/tun"),
+            Self::Linux | Self::LinuxTrace if !is_root() => Some("network namespaces need root"),
+            Self::Linux | Self::LinuxTrace if !Path::new("/dev/net/tun").exists() => {
+                Some("there is no /dev/net/tun")
+            }
             Self::Ns3 | Self::Ns3Radio if !Path::new("/usr/include/ns3/internet-module.h").exists() => {
                 Some("there is no ns-3: apt-get install libns3-dev")
             }
@@ -144,6 +150,7 @@ mod tests {
     fn options_become_variables() {
         let whole = vec![("ANABRANCH_COMPARE", "whole".into())];
         assert_eq!(words(&["linux"]), Some((Reference::Linux, whole.clone())));
+        assert_eq!(words(&["linux", "trace"]), Some((Reference::LinuxTrace, whole.clone())));
         assert_eq!(words(&["ns3"]), Some((Reference::Ns3, whole)));
         let expected = vec![
             ("ANABRANCH_COMPARE_RUNS", "2".into()),

@@ -36,6 +36,7 @@ pub mod events;
 pub mod fragment;
 pub mod frames;
 pub mod host;
+pub mod jitter;
 pub mod link;
 pub mod loss;
 pub mod math;

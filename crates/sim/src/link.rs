@@ -16,6 +16,7 @@ use crate::loss::{Disturbance, LossFactors, LossModel};
 use crate::packet::{MediumId, NodeId, PacketHandle};
 use crate::random::Stream;
 
+use crate::jitter::JitterConfig;
 pub use anabranch_units::QueueLimit;
 pub use cable::{Arrival, Cable, Departure, Offer};
 use course::Course;
@@ -45,8 +46,12 @@ pub struct LinkConfig {
     /// for lost if the acknowledgement does not come. The time that one takes is part of the delay. The link layer
     /// repeats nothing: it only tells a caching node.
     pub link_ack_timeout: Option<Duration>,
+    /// `Some` if the link layer repeats packets that the channel has lost.
+    pub arq: Option<ArqConfig>,
     /// Packets that arrive late or twice.
     pub disturbance: Disturbance,
+    /// How much longer packets take than `delay`.
+    pub jitter: Option<JitterConfig>,
     /// From the start of one transmission to that of the next, at least: on a chain of radios that share a channel a
     /// node waits until its packet is out of earshot, some hops on.
     pub spacing: Duration,
@@ -65,10 +70,23 @@ impl LinkConfig {
             loss: LossModel::None,
             loss_factors: LossFactors::default(),
             link_ack_timeout: None,
+            arq: None,
             disturbance: Disturbance::default(),
+            jitter: None,
             spacing: Duration::ZERO,
         }
     }
+}
+
+/// A link layer that repeats what its channel has lost: stop-and-wait ARQ, with the persistence of RFC 3366. The transmitter keeps a packet
+/// until it has arrived or is given up, so that packets arrive in order and wait behind one that is repeated. What tells the
+/// link layer is never lost, and takes no time of the other direction.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ArqConfig {
+    /// How often a packet is repeated at most.
+    pub limit: u32,
+    /// From the end of a transmission that was lost to the next one.
+    pub delay: Duration,
 }
 
 /// Why a link lost a packet.
@@ -100,8 +118,10 @@ pub struct LinkMetrics {
     pub dropped_early: u64,
     /// Packets that this queue has marked (RFC 3168); they may still be lost behind it.
     pub marked: u64,
-    /// Packets lost by the channel.
+    /// Packets lost by the channel; with [`LinkConfig::arq`] those that were given up.
     pub dropped_loss: u64,
+    /// Transmissions beyond the first of each packet, planned ones included: see [`Link::repeated`].
+    pub repeated: u64,
     /// Packets refused because the link was down.
     pub dropped_down: u64,
     /// Accepted packets that were in the link when it went down.
@@ -112,7 +132,7 @@ pub struct LinkMetrics {
     pub peak_packets: u64,
     /// Most octets that waited at once.
     pub peak_bytes: u64,
-    /// Time of all transmissions accepted, ended or not; [`Link::busy`] is that of those until now.
+    /// Time of all transmissions accepted, ended or not, from the first to the last of a packet; [`Link::busy`] is that of those until now.
     pub busy: Duration,
 }
 
@@ -125,6 +145,7 @@ impl LinkMetrics {
         dropped_early: 0,
         marked: 0,
         dropped_loss: 0,
+        repeated: 0,
         dropped_down: 0,
         cut: 0,
         dropped_mtu: 0,
@@ -304,6 +325,11 @@ impl Link {
     /// Time that the transmitter of a cable has been busy until now.
     pub fn busy(&self, now: Instant) -> Duration {
         self.cable().map_or(Duration::ZERO, |cable| cable.busy(now))
+    }
+
+    /// Transmissions beyond the first of each packet that has left a cable's transmitter for good.
+    pub fn repeated(&self, now: Instant) -> u64 {
+        self.cable().map_or(0, |cable| cable.repeated(now))
     }
 
     /// Takes the link down, as [`Cable::take_down`] does.

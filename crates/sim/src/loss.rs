@@ -3,11 +3,15 @@
 //! A channel draws the same number of random words for every packet, whatever becomes of it, so the n-th
 //! packet of a link meets the same channel under every protocol.
 //!
-//! Limits: the Gilbert-Elliott chain steps per packet, not with time, as in Gilbert (1960) and Elliott
-//! (1963) for symbols. A silent link does not change state.
+//! Gilbert-Elliott comes in two kinds: a chain that steps per packet, as in Gilbert (1960) and Elliott (1963) for symbols, so that a
+//! silent link does not change state; and one in time, which changes whether packets come or not, at the same moments under every
+//! protocol.
 
-use anabranch_core::time::Duration;
+use std::collections::VecDeque;
 
+use anabranch_core::time::{Duration, Instant};
+
+use crate::jitter::Jitter;
 use crate::packet::PacketKind;
 use crate::random::Stream;
 
@@ -28,6 +32,17 @@ pub enum LossModel {
         good_to_bad: f64,
         /// Probability to turn good, per packet.
         bad_to_good: f64,
+        /// Loss probability in the good state.
+        loss_good: f64,
+        /// Loss probability in the bad state.
+        loss_bad: f64,
+    },
+    /// Good and bad by turns, each for a time of an exponential distribution. It starts as it is in the long run.
+    GilbertElliottInTime {
+        /// Mean of a good time, more than 0.
+        mean_good: Duration,
+        /// Mean of a bad time, more than 0.
+        mean_bad: Duration,
         /// Loss probability in the good state.
         loss_good: f64,
         /// Loss probability in the bad state.
@@ -64,8 +79,16 @@ impl LossModel {
                 let bad = if sum > 0.0 { good_to_bad / sum } else { 0.0 };
                 loss_good * (1.0 - bad) + loss_bad * bad
             }
+            Self::GilbertElliottInTime { mean_good, mean_bad, loss_good, loss_bad } => {
+                let bad = share_of_bad(mean_good, mean_bad);
+                loss_good * (1.0 - bad) + loss_bad * bad
+            }
         }
     }
+}
+
+fn share_of_bad(mean_good: Duration, mean_bad: Duration) -> f64 {
+    mean_bad.as_secs_f64() / (mean_good.as_secs_f64() + mean_bad.as_secs_f64())
 }
 
 /// What a link does to packets that it does not lose.
@@ -93,21 +116,22 @@ pub enum Fate {
     Plain,
     /// It arrives so much later.
     Late(Duration),
-    /// It arrives twice.
-    Twice,
+    /// It arrives twice, so much later.
+    Twice(Duration),
 }
 
-/// A [`Disturbance`] in operation.
+/// A [`Disturbance`] in operation, and jitter with which packets overtake.
 #[derive(Debug)]
 pub struct Disturber {
     disturbance: Disturbance,
+    jitter: Option<Jitter>,
     stream: Stream,
 }
 
 impl Disturber {
     /// With its own random stream.
-    pub fn new(disturbance: Disturbance, stream: Stream) -> Self {
-        Self { disturbance, stream }
+    pub fn new(disturbance: Disturbance, jitter: Option<Jitter>, stream: Stream) -> Self {
+        Self { disturbance, jitter, stream }
     }
 
     /// Decides over the next packet; always with the same number of random words.
@@ -116,9 +140,11 @@ impl Disturber {
         let late = self.stream.bernoulli(reordering);
         let share = (self.stream.uniform() * 1e9) as u64;
         let twice = self.stream.bernoulli(duplication);
+        let jitter = self.jitter.as_mut().map_or(Duration::ZERO, Jitter::draw);
         match (late, twice) {
-            (true, _) => Fate::Late(lateness.mul_ratio(share, 1_000_000_000)),
-            (false, true) => Fate::Twice,
+            (true, _) => Fate::Late(jitter + lateness.mul_ratio(share, 1_000_000_000)),
+            (false, true) => Fate::Twice(jitter),
+            (false, false) if !jitter.is_zero() => Fate::Late(jitter),
             (false, false) => Fate::Plain,
         }
     }
@@ -130,37 +156,110 @@ enum Quality {
     Bad,
 }
 
+impl Quality {
+    fn other(self) -> Self {
+        match self {
+            Self::Good => Self::Bad,
+            Self::Bad => Self::Good,
+        }
+    }
+}
+
+/// The good and bad times of a channel, as far as they are known.
+#[derive(Debug)]
+struct Times {
+    mean_good: Duration,
+    mean_bad: Duration,
+    /// Of the first of them.
+    first: Quality,
+    /// When each ends; at least one.
+    ends: VecDeque<Instant>,
+    stream: Stream,
+}
+
+impl Times {
+    fn new(mean_good: Duration, mean_bad: Duration, mut stream: Stream) -> Self {
+        let is_bad = stream.bernoulli(share_of_bad(mean_good, mean_bad));
+        let first = if is_bad { Quality::Bad } else { Quality::Good };
+        let mut this = Self { mean_good, mean_bad, first, ends: VecDeque::new(), stream };
+        this.extend(Instant::ZERO);
+        this
+    }
+
+    /// What the next one is, which begins then.
+    fn extend(&mut self, begin: Instant) {
+        let mean = match self.quality(self.ends.len()) {
+            Quality::Good => self.mean_good,
+            Quality::Bad => self.mean_bad,
+        };
+        let time = Duration::from_secs_f64(mean.as_secs_f64() * self.stream.exponential());
+        self.ends.push_back(begin + time);
+    }
+
+    /// Of the `n`-th of them.
+    fn quality(&self, n: usize) -> Quality {
+        if n.is_multiple_of(2) { self.first } else { self.first.other() }
+    }
+
+    /// How the channel is at a moment. Nothing before `since` is asked for again.
+    fn at(&mut self, moment: Instant, since: Instant) -> Quality {
+        while let Some(last) = self.ends.back().copied().filter(|last| *last <= moment) {
+            self.extend(last);
+        }
+        while self.ends.len() > 1 && self.ends[0] <= since {
+            self.ends.pop_front();
+            self.first = self.first.other();
+        }
+        self.quality(self.ends.partition_point(|end| *end <= moment))
+    }
+}
+
 /// A loss model in operation: its state and its random stream.
 #[derive(Debug)]
 pub struct Channel {
     model: LossModel,
     factors: LossFactors,
     quality: Quality,
+    /// Of a channel that changes in time.
+    times: Option<Box<Times>>,
     stream: Stream,
 }
 
 impl Channel {
-    /// A channel that starts good.
-    pub fn new(model: LossModel, factors: LossFactors, stream: Stream) -> Self {
-        Self { model, factors, quality: Quality::Good, stream }
+    /// A channel that starts good, if it steps per packet. `times` is the stream for a channel that changes in time: two with the same
+    /// are good and bad together.
+    pub fn new(
+        model: LossModel,
+        factors: LossFactors,
+        stream: Stream,
+        times: impl FnOnce() -> Stream,
+    ) -> Self {
+        let times = match model {
+            LossModel::GilbertElliottInTime { mean_good, mean_bad, .. } => {
+                Some(Box::new(Times::new(mean_good, mean_bad, times())))
+            }
+            LossModel::None | LossModel::Bernoulli { .. } | LossModel::GilbertElliott { .. } => None,
+        };
+        Self { model, factors, quality: Quality::Good, times, stream }
     }
 
-    /// Decides the fate of the next packet.
+    /// Decides the fate of the next packet, whose transmission begins at a moment. Nothing before `since` will be asked for after it.
     #[inline]
-    pub fn loses(&mut self, kind: PacketKind) -> bool {
-        self.draws(match kind {
+    pub fn loses(&mut self, kind: PacketKind, moment: Instant, since: impl FnOnce() -> Instant) -> bool {
+        let factor = match kind {
             PacketKind::Data => self.factors.data,
             PacketKind::Ack => self.factors.ack,
-        })
+        };
+        self.draws(factor, moment, since)
     }
 
-    /// Decides the fate of the next acknowledgement of the link layer.
-    pub fn loses_link_ack(&mut self) -> bool {
-        self.draws(self.factors.link_ack)
+    /// Decides the fate of the next acknowledgement of the link layer, in order of time.
+    pub fn loses_link_ack(&mut self, now: Instant) -> bool {
+        self.draws(self.factors.link_ack, now, || now)
     }
 
     #[inline]
-    fn draws(&mut self, factor: f64) -> bool {
+    fn draws(&mut self, factor: f64, moment: Instant, since: impl FnOnce() -> Instant) -> bool {
         let p = match self.model {
             LossModel::None => return false,
             LossModel::Bernoulli { p } => p,
@@ -175,6 +274,13 @@ impl Channel {
                     Quality::Bad => loss_bad,
                 }
             }
+            LossModel::GilbertElliottInTime { loss_good, loss_bad, .. } => {
+                let times = self.times.as_mut().expect("a channel in time has its times");
+                match times.at(moment, since()) {
+                    Quality::Good => loss_good,
+                    Quality::Bad => loss_bad,
+                }
+            }
         };
         self.stream.bernoulli(p * factor)
     }
@@ -184,10 +290,17 @@ impl Channel {
 mod tests {
     use super::*;
 
+    fn channel(model: LossModel, factors: LossFactors, seed: u64) -> Channel {
+        let stream = |purpose: &str| Stream::new(seed, 0, "test", purpose);
+        Channel::new(model, factors, stream("loss"), || stream("times"))
+    }
+
     fn share(model: LossModel, factors: LossFactors, kind: PacketKind) -> f64 {
         let n = 400_000;
-        let mut channel = Channel::new(model, factors, Stream::new(11, 0, "test", "loss"));
-        (0..n).filter(|_| channel.loses(kind)).count() as f64 / f64::from(n)
+        let mut channel = channel(model, factors, 11);
+        let moment = |i: u32| Instant::ZERO + Duration::from_millis(10) * u64::from(i);
+        let loses = |i: &u32| channel.loses(kind, moment(*i), || moment(*i));
+        (0..n).filter(loses).count() as f64 / f64::from(n)
     }
 
     #[test]
@@ -208,11 +321,70 @@ mod tests {
     fn losses_of_gilbert_elliott_come_in_bursts() {
         let model =
             LossModel::GilbertElliott { good_to_bad: 0.01, bad_to_good: 0.25, loss_good: 0.0, loss_bad: 1.0 };
-        let mut channel = Channel::new(model, LossFactors::default(), Stream::new(5, 0, "test", "burst"));
-        let fate: Vec<bool> = (0..400_000).map(|_| channel.loses(PacketKind::Data)).collect();
+        let mut channel = channel(model, LossFactors::default(), 5);
+        let mut loses = |_| channel.loses(PacketKind::Data, Instant::ZERO, || Instant::ZERO);
+        let fate: Vec<bool> = (0..400_000).map(&mut loses).collect();
         let lost = fate.iter().filter(|l| **l).count() as f64;
         let bursts = fate.windows(2).filter(|w| w[0] && !w[1]).count() as f64;
         assert!((lost / bursts - 4.0).abs() < 0.15, "mean burst {}", lost / bursts);
+    }
+
+    fn in_time(good: u64, bad: u64, loss_good: f64, loss_bad: f64) -> LossModel {
+        let [mean_good, mean_bad] = [good, bad].map(Duration::from_millis);
+        LossModel::GilbertElliottInTime { mean_good, mean_bad, loss_good, loss_bad }
+    }
+
+    #[test]
+    fn a_channel_in_time_loses_its_stationary_share() {
+        for (model, expected) in [
+            (in_time(900, 100, 0.01, 0.6), 0.069),
+            (in_time(20, 60, 0.0, 1.0), 0.75),
+            (in_time(1, 1, 0.2, 0.4), 0.3),
+        ] {
+            assert!((model.stationary_loss() - expected).abs() < 1e-12);
+            let got = share(model, LossFactors::default(), PacketKind::Data);
+            assert!((got / expected - 1.0).abs() < 0.04, "{got} instead of {expected}");
+        }
+    }
+
+    /// Packets that come each t see a chain whose probability to stay bad is that of the process after t.
+    #[test]
+    fn bursts_of_a_channel_in_time_are_as_long_as_its_bad_times() {
+        for (good, bad, gap) in [(400, 100, 5), (400, 100, 50), (30, 30, 100)] {
+            let model = in_time(good, bad, 0.0, 1.0);
+            let mut channel = channel(model, LossFactors::default(), 6);
+            let moment = |i: u64| Instant::ZERO + Duration::from_millis(gap * i);
+            let fate: Vec<bool> =
+                (0..600_000).map(|i| channel.loses(PacketKind::Data, moment(i), || moment(i))).collect();
+            let lost = fate.iter().filter(|lost| **lost).count() as f64;
+            let bursts = fate.windows(2).filter(|pair| pair[0] && !pair[1]).count() as f64;
+            let (good, bad, gap) = (good as f64, bad as f64, gap as f64);
+            let share = bad / (good + bad);
+            let stays = share + (1.0 - share) * (-(1.0 / good + 1.0 / bad) * gap).exp();
+            let expected = 1.0 / (1.0 - stays);
+            assert!((lost / bursts / expected - 1.0).abs() < 0.04, "{} instead of {expected}", lost / bursts);
+        }
+    }
+
+    /// Whether packets come often or seldom, and in which order those that wait are asked for, the channel is bad at the same moments.
+    #[test]
+    fn a_channel_in_time_is_the_same_for_every_protocol() {
+        let model = in_time(50, 50, 0.0, 1.0);
+        let bad = |moments: &[u64]| -> Vec<u64> {
+            let mut channel = channel(model, LossFactors::default(), 7);
+            let at = |ms: u64| Instant::ZERO + Duration::from_millis(ms);
+            let mut loses = |ms: &u64| channel.loses(PacketKind::Data, at(*ms), || at((*ms).min(2000)));
+            moments.iter().copied().filter(|ms| loses(ms)).collect()
+        };
+        let all: Vec<u64> = (0..20_000).collect();
+        let of_all = bad(&all);
+        let seldom: Vec<u64> = all.iter().copied().step_by(7).collect();
+        assert_eq!(bad(&seldom), of_all.iter().copied().filter(|ms| ms % 7 == 0).collect::<Vec<_>>());
+        // A faster rate lets packets begin before those that were planned.
+        let mut late_first: Vec<u64> = vec![15_000];
+        late_first.extend(2000..3000);
+        let expected = late_first.iter().copied().filter(|ms| of_all.contains(ms)).collect::<Vec<_>>();
+        assert_eq!(bad(&late_first), expected);
     }
 
     #[test]

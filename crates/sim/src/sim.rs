@@ -28,7 +28,7 @@ use std::sync::Arc;
 use anabranch_core::dtc;
 use anabranch_core::paths::{self, NodeType};
 use anabranch_core::sockbuf;
-use anabranch_core::time::Instant;
+use anabranch_core::time::{Duration, Instant};
 use anabranch_wire::ieee80211;
 use anabranch_wire::ip::UdpDatagram;
 
@@ -38,6 +38,7 @@ use crate::event::{AppId, Event};
 use crate::frames;
 use crate::link::LinkConfig;
 use crate::link::course::Course;
+use crate::loss::LossModel;
 use crate::network::{
     AdhocConfig, AodvConfig, AodvError, Datagram, Forwarding, Network, NetworkConfig, RouteNews,
     WirelessConfig,
@@ -52,7 +53,7 @@ use crate::wifi::{Wifi, WifiConfig};
 use crate::world::{Failure, Notice, World};
 
 /// Something that happens to the network at a given time.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Fault {
     /// A node dies.
     NodeFails(NodeId, Failure),
@@ -64,6 +65,10 @@ pub enum Fault {
     LinkUp(LinkId),
     /// One direction of a link gets another rate, in bit/s.
     Rate(LinkId, u64),
+    /// One direction of a cable gets another delay, for packets that have not left its transmitter.
+    Delay(LinkId, Duration),
+    /// One direction of a cable gets other losses, of packets whose transmission has not begun.
+    Loss(LinkId, LossModel),
 }
 
 /// Why a run has paused.
@@ -579,6 +584,8 @@ impl Simulation {
             Fault::LinkDown(link) => self.world.network.link_down(now, link),
             Fault::LinkUp(link) => self.world.network.link_up(now, link),
             Fault::Rate(link, rate) => self.world.network.set_rate(now, link, rate),
+            Fault::Delay(link, delay) => self.world.network.set_delay(now, link, delay),
+            Fault::Loss(link, loss) => self.world.set_loss(link, loss),
         }
     }
 }

@@ -19,8 +19,9 @@ use anabranch_core::time::Instant;
 use crate::buffers::Buffers;
 use crate::event::{AppId, Event};
 use crate::host::{Host, Origin, Stranger};
+use crate::loss::LossModel;
 use crate::network::{Delivery, LastWords, Network, RouteChange};
-use crate::packet::{Ends, NodeId};
+use crate::packet::{Ends, LinkId, NodeId};
 use crate::random::Stream;
 use crate::stream::{ConnId, StreamEvent};
 use crate::transport::TransportEvent;
@@ -112,6 +113,13 @@ impl World {
     /// The random stream of that name in this run.
     pub fn stream(&self, component: &str, purpose: &str) -> Stream {
         Stream::new(self.seed, self.run, component, purpose)
+    }
+
+    /// Changes how a cable loses packets, as [`Network::set_loss`] does.
+    pub(crate) fn set_loss(&mut self, link: LinkId, loss: LossModel) {
+        let (seed, run) = (self.seed, self.run);
+        let stream = |component: &str, purpose: &str| Stream::new(seed, run, component, purpose);
+        self.network.set_loss(self.now, link, loss, stream);
     }
 
     /// The figures of a node's connection; `None` when it is gone.

@@ -7,6 +7,7 @@ mod kernel;
 mod ns3;
 mod radio;
 mod table;
+mod trace;
 
 use std::env;
 use std::sync::Mutex;

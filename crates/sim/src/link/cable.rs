@@ -14,7 +14,8 @@
 //! * A lost packet takes its transmission time and is lost at the far end.
 //! * Going down cuts what is queued and in transmission; what has left the transmitter arrives. While down,
 //!   nothing is accepted.
-//! * A new rate holds from the next transmission on; the running one ends as it began.
+//! * A new rate holds from the next transmission on; the running one ends as it began. So do new losses. A new delay holds for all that has
+//!   not left the transmitter.
 //! * A cable that follows a [`Course`] sends by it, and a packet takes the delay of the moment at which it leaves the transmitter. Packets
 //!   do not overtake: one with a shorter delay arrives with the one before it.
 //! * A queue with a [`discipline`](super::discipline) of its own is asked for the next packet when the transmitter is free. Only then the packet enters the
@@ -31,6 +32,7 @@ use anabranch_core::time::{Duration, Instant};
 use super::course::Course;
 use super::discipline::{Discipline, Verdicts};
 use super::{LinkConfig, LinkDrop, LinkMetrics, transmission_time};
+use crate::jitter::Jitter;
 use crate::loss::{Channel, Disturber, Fate, LossModel};
 use crate::packet::{Flow, PacketHandle};
 use crate::random::Stream;
@@ -97,6 +99,8 @@ pub struct Cable {
     disturber: Option<Box<Disturber>>,
     /// `None` if rate and delay are those of the configuration.
     varied: Option<Box<Varied>>,
+    /// How often new losses were set.
+    losses_set: u32,
     metrics: LinkMetrics,
     flights: VecDeque<InFlight>,
     /// How many of `flights`, from the back, still waited when last looked at.
@@ -122,6 +126,19 @@ struct Managed {
     dropped: Vec<(PacketHandle, LinkDrop)>,
 }
 
+/// Whether packets that are planned anew keep what the channel does to them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Fates {
+    Kept,
+    Drawn,
+}
+
+/// A channel whose draws have a purpose.
+fn channel(config: &LinkConfig, purpose: &str, stream: &impl Fn(&str) -> Stream) -> Box<Channel> {
+    let times = || stream("good and bad times");
+    Box::new(Channel::new(config.loss, config.loss_factors, stream(purpose), times))
+}
+
 /// The transmitter has asked for a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Departure {
@@ -137,16 +154,23 @@ impl Cable {
     /// An idle cable that is up; `stream` makes the random stream for a purpose.
     pub fn new(config: LinkConfig, stream: impl Fn(&str) -> Stream) -> Self {
         let managed = config.discipline.make(&config, &stream).map(Self::managed_by);
-        let channel = |stream| Box::new(Channel::new(config.loss, config.loss_factors, stream));
+        let jitter = |overtaking| {
+            let jitter = config.jitter.filter(|jitter| jitter.overtaking == overtaking)?;
+            Some(Jitter::new(jitter.distribution, stream("jitter")))
+        };
+        let (in_order, overtaking) = (jitter(false), jitter(true));
+        let is_varied = in_order.is_some() || config.arq.is_some();
+        let is_disturbed = !config.disturbance.is_none() || overtaking.is_some();
+        let disturber = || Disturber::new(config.disturbance, overtaking, stream("disturbance"));
         Self {
             config,
             up: true,
-            is_plain: managed.is_none(),
-            channel: (config.loss != LossModel::None).then(|| channel(stream("loss"))),
-            acks: config.link_ack_timeout.map(|_| channel(stream("link acknowledgement loss"))),
-            disturber: (!config.disturbance.is_none())
-                .then(|| Box::new(Disturber::new(config.disturbance, stream("disturbance")))),
-            varied: None,
+            is_plain: managed.is_none() && !is_varied,
+            channel: (config.loss != LossModel::None).then(|| channel(&config, "loss", &stream)),
+            acks: config.link_ack_timeout.map(|_| channel(&config, "link acknowledgement loss", &stream)),
+            disturber: is_disturbed.then(|| Box::new(disturber())),
+            varied: is_varied.then(|| Box::new(Varied { jitter: in_order, ..Varied::default() })),
+            losses_set: 0,
             metrics: LinkMetrics::default(),
             flights: VecDeque::new(),
             waiting: 0,
@@ -164,8 +188,20 @@ impl Cable {
 
     /// Follows a course from now on, before the first packet.
     pub fn follow(&mut self, course: &Course) {
-        self.varied.get_or_insert_default().follow(course);
-        self.set_up(self.up);
+        self.vary().follow(course);
+    }
+
+    /// What varies, from now on if nothing has.
+    fn vary(&mut self) -> &mut Varied {
+        if self.varied.is_none() {
+            let ways = (0..self.flights.len()).map(|i| Way { end: self.end(i), ..Way::default() });
+            let varied = Varied { ways: ways.collect(), ..Varied::default() };
+            self.varied = Some(Box::new(varied));
+            // So that no transmission time is taken from it.
+            self.last_transmission = (0, Duration::ZERO);
+            self.set_up(self.up);
+        }
+        self.varied.get_or_insert_default()
     }
 
     /// Its configuration, with the rate that was set last. See [`Cable::rate`] for that of a course.
@@ -224,6 +260,14 @@ impl Cable {
         let after = |i: usize| self.end(i).saturating_since(self.flights[i].start.max(now));
         let planned = (self.unsent(now)..self.flights.len()).map(after);
         planned.fold(self.metrics.busy, |busy, time| busy - time)
+    }
+
+    /// Transmissions beyond the first of each packet that has left the transmitter for good.
+    pub fn repeated(&self, now: Instant) -> u64 {
+        let Some(varied) = &self.varied else { return self.metrics.repeated };
+        let unsent = self.unsent(now)..self.flights.len();
+        let planned = unsent.map(|i| u64::from(varied.way(i, self.flights.len()).repeats));
+        self.metrics.repeated - planned.sum::<u64>()
     }
 
     /// When a packet leaves the transmitter.
@@ -314,7 +358,8 @@ impl Cable {
     /// The transmitter sends a packet from `start` on: when it arrives, and whether it is the next that does.
     #[inline(always)]
     fn transmit(&mut self, start: Instant, mut handle: PacketHandle) -> (Instant, bool) {
-        handle.lost = self.channel.as_mut().is_some_and(|channel| channel.loses(handle.kind));
+        let since = || self.flights.front().map_or(start, |first| first.start.min(start));
+        handle.lost = self.channel.as_mut().is_some_and(|channel| channel.loses(handle.kind, start, since));
         let flight = self.schedule(start, InFlight { start, arrival: start, handle });
         let first = self.flights.is_empty();
         self.flights.push_back(flight);
@@ -449,7 +494,7 @@ impl Cable {
             self.flights.clear();
         }
         let lost = flight.handle.lost;
-        let report = self.acks.as_mut().map(|acks| match lost || acks.loses_link_ack() {
+        let report = self.acks.as_mut().map(|acks| match lost || acks.loses_link_ack(now) {
             true => LinkEvent::TimedOut,
             false => LinkEvent::Acknowledged,
         });
@@ -476,9 +521,7 @@ impl Cable {
         });
         let waiting = managed.unwrap_or_default();
         self.metrics.cut += waiting.len() as u64;
-        if let Some(varied) = &mut self.varied {
-            varied.truncate(self.flights.len(), kept);
-        }
+        self.forget_plans(kept);
         self.flights.drain(kept..).map(|f| f.handle).chain(waiting).for_each(cut);
         self.waiting = 0;
         self.waiting_bytes = 0;
@@ -505,12 +548,67 @@ impl Cable {
             managed.queue.set_rate(rate);
         }
         self.last_transmission = (0, Duration::ZERO);
-        self.plan_again(now);
+        self.plan_again(now, Fates::Kept);
         self.restart()
     }
 
+    /// Sets the delay of all packets that have not left the transmitter; without effect if it follows a course. None of them overtakes those
+    /// before it. Returns as [`Cable::take_down`].
+    pub fn set_delay(&mut self, now: Instant, delay: Duration) -> Option<Instant> {
+        self.vary();
+        self.config.delay = delay;
+        let packets = self.flights.len();
+        for i in self.unsent(now)..packets {
+            let Some(varied) = &self.varied else { break };
+            let way = varied.way(i, packets);
+            let arrival = way.end + varied.delay(way.end, delay) + way.extra;
+            let before = i.checked_sub(1).map_or(Instant::ZERO, |before| self.flights[before].arrival);
+            self.flights[i].arrival = arrival.max(before);
+        }
+        self.restart()
+    }
+
+    /// Sets how packets are lost whose transmission starts after `now`. Those that wait for the opportunities or rates of a course keep what
+    /// was decided of them if the link layer repeats packets. `stream` makes the random stream for a purpose. Returns as
+    /// [`Cable::take_down`].
+    pub fn set_loss(
+        &mut self,
+        now: Instant,
+        loss: LossModel,
+        stream: impl Fn(&str) -> Stream,
+    ) -> Option<Instant> {
+        self.config.loss = loss;
+        self.losses_set += 1;
+        // A stream of its own for each change, so that the packets after it meet the same channel whatever was before it.
+        let stream = |purpose: &str| stream(&format!("{purpose} {}", self.losses_set));
+        self.channel = (loss != LossModel::None).then(|| channel(&self.config, "loss", &stream));
+        if self.acks.is_some() {
+            self.acks = Some(channel(&self.config, "link acknowledgement loss", &stream));
+        }
+        if self.config.arq.is_some() {
+            self.plan_again(now, Fates::Drawn);
+        } else {
+            for i in self.flights.partition_point(|f| f.start <= now)..self.flights.len() {
+                let InFlight { start, handle, .. } = self.flights[i];
+                let lost = self.channel.as_mut().is_some_and(|c| c.loses(handle.kind, start, || now));
+                self.flights[i].handle.lost = lost;
+            }
+        }
+        self.restart()
+    }
+
+    /// Forgets what was planned of all packets but the first ones.
+    fn forget_plans(&mut self, kept: usize) {
+        let packets = self.flights.len();
+        if let Some(varied) = &mut self.varied {
+            let repeats = (kept..packets).map(|i| u64::from(varied.way(i, packets).repeats));
+            self.metrics.repeated -= repeats.sum::<u64>();
+            varied.truncate(packets, kept);
+        }
+    }
+
     /// Gives all packets that wait their times anew.
-    fn plan_again(&mut self, now: Instant) {
+    fn plan_again(&mut self, now: Instant, fates: Fates) {
         let kept = self.flights.partition_point(|f| f.start <= now);
         let Some(first) = self.flights.get(kept) else { return };
         if self.varied.as_ref().is_some_and(|varied| varied.pace.is_some()) {
@@ -520,11 +618,22 @@ impl Cable {
         for i in kept..self.flights.len() {
             self.metrics.busy = self.metrics.busy - self.end(i).saturating_since(self.flights[i].start);
         }
-        if let Some(varied) = &mut self.varied {
-            varied.truncate(self.flights.len(), kept);
-        }
-        for flight in self.flights.split_off(kept) {
-            let flight = self.schedule(self.free_at, flight);
+        let packets = self.flights.len();
+        let ways: Vec<Way> = match &self.varied {
+            Some(varied) => (kept..packets).map(|i| varied.way(i, packets)).collect(),
+            None => Vec::new(),
+        };
+        self.forget_plans(kept);
+        for (i, mut flight) in self.flights.split_off(kept).into_iter().enumerate() {
+            let start = self.free_at;
+            if fates == Fates::Drawn {
+                let kind = flight.handle.kind;
+                flight.handle.lost = self.channel.as_mut().is_some_and(|c| c.loses(kind, start, || now));
+            }
+            let flight = match ways.get(i) {
+                Some(way) => self.schedule_varied(start, flight, Some((*way, fates))),
+                None => self.schedule(start, flight),
+            };
             self.flights.push_back(flight);
         }
     }
@@ -535,7 +644,7 @@ impl Cable {
         if self.last_transmission.0 != flight.len() {
             // Here, since most links do not come here for most packets: without a length that is remembered, those that vary always do.
             if self.varied.is_some() {
-                return self.schedule_varied(start, flight);
+                return self.schedule_varied(start, flight, None);
             }
             self.last_transmission = (flight.len(), transmission_time(flight.len(), self.config.rate));
         }
@@ -546,23 +655,49 @@ impl Cable {
         InFlight { start, arrival: end + self.config.delay, ..flight }
     }
 
-    /// [`Cable::schedule`] where something varies.
+    /// [`Cable::schedule`] where something varies. `planned` is what was planned of the packet before.
     #[cold]
-    fn schedule_varied(&mut self, start: Instant, flight: InFlight) -> InFlight {
+    fn schedule_varied(
+        &mut self,
+        start: Instant,
+        mut flight: InFlight,
+        planned: Option<(Way, Fates)>,
+    ) -> InFlight {
         let Some(varied) = &mut self.varied else { unreachable!("something varies") };
-        let (end, free) = match &mut varied.pace {
-            Some(pace) => pace.send(start, flight.len()),
+        let LinkConfig { rate, delay, spacing, arq, .. } = self.config;
+        let len = flight.len();
+        let mut send = |start: Instant| match &mut varied.pace {
+            Some(pace) => pace.send(start, len),
             None => {
-                let end = start + transmission_time(flight.len(), self.config.rate);
+                let end = start + transmission_time(len, rate);
                 (end, end)
             }
         };
-        self.free_at = free.max(start + self.config.spacing);
+        let (mut end, mut free) = send(start);
+        let (mut latest, mut repeats) = (start, 0);
+        if let Some(arq) = arq {
+            let known = planned.filter(|(_, fates)| *fates == Fates::Kept).map(|(way, _)| way.repeats);
+            while known.map_or(flight.handle.lost && repeats < arq.limit, |known| repeats < known) {
+                latest = (end + arq.delay).max(latest + spacing);
+                (end, free) = send(latest);
+                repeats += 1;
+                if known.is_none() {
+                    let since = || self.flights.front().map_or(start, |first| first.start.min(start));
+                    let channel = self.channel.as_mut();
+                    flight.handle.lost =
+                        channel.is_some_and(|channel| channel.loses(flight.handle.kind, latest, since));
+                }
+            }
+            self.metrics.repeated += u64::from(repeats);
+        }
+        self.free_at = free.max(latest + spacing);
         self.metrics.busy += end.saturating_since(start);
+        let jitter = || varied.jitter.as_mut().map_or(Duration::ZERO, Jitter::draw);
+        let extra = planned.map_or_else(jitter, |(way, _)| way.extra);
         // Packets do not overtake.
         let before = self.flights.back().map_or(Instant::ZERO, |last| last.arrival);
-        let arrival = (end + varied.delay(end, self.config.delay)).max(before);
-        varied.push(Way { end }, self.flights.len());
+        let arrival = (end + varied.delay(end, delay) + extra).max(before);
+        varied.push(Way { end, extra, repeats }, self.flights.len());
         InFlight { start, arrival, ..flight }
     }
 

@@ -1,13 +1,15 @@
 //! What breaks and heals: links, nodes, and what routing learns of it.
 
-use anabranch_core::time::Instant;
+use anabranch_core::time::{Duration, Instant};
 
 use super::Network;
 use super::graph::Change;
 use crate::event::Event;
 use crate::fragment::Reassembly;
 use crate::link::LinkDrop;
+use crate::loss::LossModel;
 use crate::packet::{LinkId, NodeId, PacketHandle};
+use crate::random::Stream;
 use crate::trace::{Incident, Point};
 
 /// What becomes of the packets that a dying node has queued.
@@ -50,6 +52,38 @@ impl Network {
         let next = self.graph.link_mut(link).set_rate(now, rate);
         self.schedule_arrival(link, next);
         self.watch_incident(now, Incident::Rate(link, rate));
+        self.watch_plans(now, link);
+    }
+
+    /// Changes the delay of one direction of a cable, for packets that have not left its transmitter.
+    pub fn set_delay(&mut self, now: Instant, link: LinkId, delay: Duration) {
+        let Some(cable) = self.graph.link_mut(link).cable_mut() else { return };
+        let next = cable.set_delay(now, delay);
+        self.schedule_arrival(link, next);
+        let name = self.graph.link_name(link);
+        self.note(now, None, format_args!("{name}: a delay of {} s", delay.as_secs_f64()));
+    }
+
+    /// Changes how one direction of a cable loses packets whose transmission has not begun. `stream` makes the random stream for a purpose.
+    pub(crate) fn set_loss(
+        &mut self,
+        now: Instant,
+        link: LinkId,
+        loss: LossModel,
+        stream: impl Fn(&str, &str) -> Stream,
+    ) {
+        // A packet that is due meets the channel as it was.
+        self.handle_departure(now, link);
+        let name = self.graph.link_name(link);
+        let Some(cable) = self.graph.link_mut(link).cable_mut() else { return };
+        let next = cable.set_loss(now, loss, |purpose| stream(&name, purpose));
+        self.schedule_arrival(link, next);
+        self.note(now, None, format_args!("{name}: a loss of {} on average", loss.stationary_loss()));
+        self.watch_plans(now, link);
+    }
+
+    /// Observers are told when packets that wait will leave.
+    fn watch_plans(&mut self, now: Instant, link: LinkId) {
         let cable = self.graph.link(link).cable();
         let waiting: Vec<_> = cable.into_iter().flat_map(|cable| cable.departures(now)).collect();
         for (handle, start) in waiting {

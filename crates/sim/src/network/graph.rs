@@ -107,6 +107,13 @@ impl Graph {
         self.add(Link::new(from, to, config, stream))
     }
 
+    /// The name of a link, which its random streams bear.
+    pub(crate) fn link_name(&self, link: LinkId) -> String {
+        let this = self.link(link);
+        let twins = self.links_between(this.from(), this.to()).filter(|other| *other < link).count();
+        format!("link {}>{} {twins}", self.node_name(this.from()), self.node_name(this.to()))
+    }
+
     /// Adds one direction of a link that its medium works.
     pub(super) fn add_link_over_air(
         &mut self,

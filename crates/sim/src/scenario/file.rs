@@ -22,9 +22,7 @@ use super::dtc::DtcProfile;
 use super::emulation::{EmulationSection, HostKind};
 use super::mptcp::MptcpSection;
 pub use super::node::NodeKind;
-#[cfg(feature = "schema")]
-use super::options::OrOff;
-use super::options::{WordOrTable, or_off};
+use super::options::{OrOff, WordOrTable, or_off};
 use super::paths::PathsSection;
 use super::probe::ProbeSection;
 use super::radio::RadioSection;
@@ -305,6 +303,15 @@ pub struct LinkSection {
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "or_off")]
     #[cfg_attr(feature = "schema", schemars(with = "OrOff<Span>"))]
     pub link_ack_timeout: Option<Span>,
+    /// Given if the link layer repeats packets that the channel has lost. It cannot stand beside `link_ack_timeout`, which is for a link
+    /// layer that repeats nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "or_off")]
+    #[cfg_attr(feature = "schema", schemars(with = "OrOff<ArqSection>"))]
+    pub arq: Option<ArqSection>,
+    /// How much longer each packet takes than `delay`, by a distribution.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "or_off")]
+    #[cfg_attr(feature = "schema", schemars(with = "OrOff<JitterSection>"))]
+    pub jitter: Option<JitterSection>,
     /// Probability that a packet arrives late, and so perhaps behind others.
     #[serde(default, skip_serializing_if = "is_never")]
     pub reordering: Probability,
@@ -387,12 +394,83 @@ pub struct BackSection {
     pub ecn_threshold: Option<QueueSize>,
     /// From the start of one transmission to that of the next.
     pub spacing: Option<Span>,
+    /// Whether the link layer repeats packets, or "off".
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub arq: Option<OrOff<ArqSection>>,
+    /// How much longer each packet takes, or "off".
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub jitter: Option<OrOff<JitterSection>>,
     /// Largest IP packet in octets.
     pub mtu: Option<u32>,
     /// How packets are lost.
     pub loss: Option<Loss>,
     /// Factors on the loss by kind of packet.
     pub loss_factors: Option<FactorsSection>,
+}
+
+/// A link layer that repeats what its channel has lost (RFC 3366): stop-and-wait. The transmitter keeps a packet until it has arrived or is
+/// given up, so packets arrive in order, and wait behind one that is repeated. That a packet has arrived or was lost is known for
+/// certain, and costs the other direction nothing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct ArqSection {
+    /// How often a packet is repeated at most, the persistence: 0 to 10,000.
+    pub limit: u32,
+    /// From the end of a transmission that was lost to the next one.
+    pub delay: Span,
+}
+
+/// A distribution of what is added to the delay of each packet: exactly one of `uniform`, `normal`, `exponential` and `pareto`.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[serde(deny_unknown_fields, default)]
+pub struct JitterSection {
+    /// Evenly from 0 to this.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub uniform: Option<Span>,
+    /// Normal, without what is less than 0.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub normal: Option<NormalSection>,
+    /// Exponential with this mean.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exponential: Option<Span>,
+    /// Pareto: many short times and a few long ones.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pareto: Option<ParetoSection>,
+    /// `true` lets packets overtake others that take longer. Otherwise a packet arrives with the one before it at the earliest, so that
+    /// it may take longer than the distribution says.
+    #[serde(skip_serializing_if = "is_no")]
+    pub overtaking: bool,
+}
+
+/// A normal distribution of times, without what is less than 0.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct NormalSection {
+    /// Mean of the whole distribution; that of what is left is longer.
+    pub mean: Span,
+    /// Standard deviation of the whole distribution.
+    pub deviation: Span,
+}
+
+/// A Pareto distribution of times: they are longer than x with the probability (`least`/x)^`shape`.
+#[derive(Clone, Copy, PartialEq, Debug, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct ParetoSection {
+    /// The shortest time, more than 0.
+    pub least: Span,
+    /// The less, the more long times: more than 0, up to 100. With 1 and less the mean is that of `most`.
+    pub shape: f64,
+    /// The longest time; the distribution is without what is longer.
+    #[serde(default = "ten_seconds")]
+    pub most: Span,
+}
+
+fn ten_seconds() -> Span {
+    Span(anabranch_core::time::Duration::from_secs(10))
 }
 
 /// What the rate and the delay of a link follow in time. Files are relative to the scenario. `mahimahi` or `rate` may be given, or
@@ -458,15 +536,25 @@ impl Default for Loss {
     }
 }
 
-/// A channel of two states that steps before every packet.
+/// A channel of two states. With `good_to_bad` and `bad_to_good` it steps before every packet, and begins good: a silent link does not
+/// change. With `mean_good` and `mean_bad` it changes in time, whether packets come or not, and is as it is when a packet's transmission
+/// begins: each state lasts for a time of an exponential distribution, and the link begins as it is in the long run.
 #[derive(Clone, Copy, PartialEq, Debug, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct GilbertElliottSection {
     /// Probability to turn bad, per packet.
-    pub good_to_bad: Probability,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub good_to_bad: Option<Probability>,
     /// Probability to turn good, per packet.
-    pub bad_to_good: Probability,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bad_to_good: Option<Probability>,
+    /// Mean of the times for which it is good, 100 µs or more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mean_good: Option<Span>,
+    /// Mean of the times for which it is bad, 100 µs or more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mean_bad: Option<Span>,
     /// Loss probability while good.
     #[serde(default)]
     pub loss_good: Probability,
@@ -719,12 +807,19 @@ pub enum EventAction {
     LinkDown,
     /// A link comes up, both directions: needs `from` and `to`.
     LinkUp,
-    /// The direction from `from` to `to` of a link gets another rate: needs `rate`.
+    /// The direction from `from` to `to` of a link gets another rate: needs `rate`. It holds for packets whose transmission has not begun.
     SetRate,
+    /// The direction from `from` to `to` of a cable gets another delay: needs `delay`. A packet that has left the transmitter keeps its
+    /// delay, and none overtakes those before it: with a shorter delay the next packets arrive with the last one of the longer delay, or
+    /// later. Only `reordering` and `overtaking` of the link let packets overtake.
+    SetDelay,
+    /// The direction from `from` to `to` of a cable loses packets in another way: needs `loss`. It holds for packets whose transmission has
+    /// not begun.
+    SetLoss,
 }
 
 /// Something that happens to the network at a given time. Keys that its action does not need are refused.
-#[derive(Clone, PartialEq, Eq, Debug, Deserialize, Serialize)]
+#[derive(Clone, PartialEq, Debug, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct EventSection {
@@ -747,4 +842,10 @@ pub struct EventSection {
     /// The new rate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
+    /// The new delay.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay: Option<Span>,
+    /// How packets are lost from then on: a probability, or a table for Gilbert-Elliott.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loss: Option<Loss>,
 }

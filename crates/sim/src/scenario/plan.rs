@@ -42,7 +42,7 @@ pub struct Plan {
 }
 
 /// What will take place in a simulation, to find it again after the run.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Debug, Default)]
 pub struct Planned {
     /// The transfers over one connection, TCP or Multipath TCP.
     pub transfers: Vec<PlannedTransfer>,
@@ -255,6 +255,8 @@ impl Scenario {
             Fault::LinkDown(id) => Fault::LinkDown(link(id)?),
             Fault::LinkUp(id) => Fault::LinkUp(link(id)?),
             Fault::Rate(id, rate) => Fault::Rate(link(id)?, rate),
+            Fault::Delay(id, delay) => Fault::Delay(link(id)?, delay),
+            Fault::Loss(id, loss) => Fault::Loss(link(id)?, loss),
         })
     }
 

@@ -106,6 +106,9 @@ impl Scenario {
                 put(&mut metrics, &place, "queue_peak_bytes", Some(m.peak_bytes as f64), "B");
                 put(&mut metrics, &place, "busy_s", Some(link.busy(end).as_secs_f64()), "s");
             }
+            if link.config().arq.is_some() {
+                put(&mut metrics, &place, "arq_retransmissions", Some(link.repeated(end) as f64), "1");
+            }
             if let Some(capacity) = link.cable().and_then(|cable| cable.capacity(end)) {
                 put(&mut metrics, &place, "trace_bytes", Some(capacity as f64), "B");
             }

@@ -22,6 +22,7 @@ mod radio;
 mod star;
 mod traces;
 mod traffic;
+mod varying;
 
 const GOOD: &str = r#"
 name = "three hops"
@@ -502,7 +503,7 @@ fn errors_of_form_have_a_place_and_a_hint() {
         "queue = \"64 kB\"",
         "qeue = \"64 kB\"",
         expect![[r#"
-            bad.toml:46:1: unknown key `qeue`, expected one of `name`, `from`, `via`, `to`, `only`, `enabled`, `rate`, `delay`, `queue`, `discipline`, `ecn_threshold`, `mtu`, `loss`, `loss_factors`, `link_ack_timeout`, `reordering`, `lateness`, `duplication`, `spacing`, `back`
+            bad.toml:46:1: unknown key `qeue`, expected one of `name`, `from`, `via`, `to`, `only`, `enabled`, `rate`, `delay`, `trace`, `queue`, `discipline`, `ecn_threshold`, `mtu`, `loss`, `loss_factors`, `link_ack_timeout`, `arq`, `jitter`, `reordering`, `lateness`, `duplication`, `spacing`, `back`
               hint: did you mean `queue`?"#]],
     );
     check(
@@ -517,7 +518,9 @@ fn errors_of_form_have_a_place_and_a_hint() {
     check(
         "loss = \"1 %\"",
         "loss = { good_to_bad = 0.1 }",
-        expect!["bad.toml:47:8: missing key `bad_to_good`"],
+        expect![[r#"
+            bad.toml:47:8: a Gilbert-Elliott channel needs `good_to_bad` and `bad_to_good`, or `mean_good` and `mean_bad`
+              hint: the first two are probabilities per packet, the others spans of time"#]],
     );
     check(
         "mss = 1000",

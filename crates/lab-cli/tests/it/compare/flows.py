@@ -39,7 +39,7 @@ def timeouts():
 
 
 def send(host, port, controller, flows, seconds):
-    begin, before, open_flows = time.monotonic(), timeouts(), []
+    began, begin, before, open_flows = time.time(), time.monotonic(), timeouts(), []
 
     def fill(number):
         time.sleep(max(0, begin + 0.01 * number - time.monotonic()))
@@ -64,6 +64,7 @@ def send(host, port, controller, flows, seconds):
         "srtt": sums / max(samples, 1),
         "timeouts": timeouts() - before,
         "elapsed": elapsed,
+        "began": began,
     }
     print(json.dumps(result), flush=True)
     os._exit(0)

@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Stdio};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use anabranch_campaign::bottleneck::Cell;
 use anabranch_testkit::netns::{self, Broom, Farewell, Kept, inside, ip, mortal, run as said, within};
@@ -72,52 +73,108 @@ impl Reference for Kernel {
 
 /// Runs a cell for that many seconds. `name` tells those apart that run at the same time.
 fn emulate(cell: &Cell, name: &str, seed: u64, seconds: u64) -> Result<Measured, String> {
-    let [from, to] = ["f", "t"].map(|side| netns::name(&format!("{name}{side}")));
-    let _broom = Broom::new([&from, &to]);
-    for netns in [&from, &to] {
-        ip(&["netns", "add", netns]);
-        within(netns, || {
-            for (file, value) in SYSCTLS {
-                fs::write(format!("/proc/sys/net/ipv4/{file}"), value).expect("root may set this");
-            }
-        });
-    }
+    let ends = Ends::new(name);
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
     let file = folder.path().join("bottleneck.toml");
-    fs::write(&file, scenario(cell, &from, &to)).map_err(|error| error.to_string())?;
-    // The link keeps its time whatever else this machine does. The flows have the usual priority: their buffers
-    // hold seconds.
-    let program = assert_cmd::cargo::cargo_bin!("anabranch-lab");
-    let mut command = if may_be_real_time() {
-        let mut command = mortal("chrt", Farewell::Interrupt);
-        command.args(["--rr", "1"]).arg(program);
-        command
-    } else {
-        mortal(program, Farewell::Interrupt)
-    };
-    command.arg("emulate").arg(&file).args(["--json", "--seed", &seed.to_string()]);
-    command.args(["--for", &format!("{} s", seconds + 60)]);
-    let mut emulator = spawn(command.stderr(Stdio::piped()))?;
-    let mut stderr = BufReader::new(emulator.0.stderr.take().expect("it is a pipe"));
-    wait_for(&mut stderr, "running")?;
-
-    let mut sink = spawn(inside(&to, &["python3", "-c", FLOWS, "sink", PORT]).stderr(Stdio::null()))?;
-    wait_for(&mut BufReader::new(sink.0.stdout.take().expect("it is a pipe")), "ready")?;
-    let (flows, seconds) = (cell.flows.to_string(), seconds.to_string());
-    let send = ["python3", "-c", FLOWS, "send", TO, PORT, super::controller(cell), &flows, &seconds];
-    let since = Processors::since_now();
-    let output = inside(&from, &send).output().map_err(|error| error.to_string())?;
-    let processors = since.left();
-    let sent: Value = serde_json::from_slice(&output.stdout)
-        .map_err(|_| format!("the sender failed: {}", netns::text(&output.stderr).trim()))?;
-
-    said("kill", &["-INT", &emulator.0.id().to_string()]);
-    let mut report = String::new();
-    let mut stdout = emulator.0.stdout.take().expect("it is a pipe");
-    stdout.read_to_string(&mut report).map_err(|error| error.to_string())?;
-    let report: Value = serde_json::from_str(&report).map_err(|_| format!("no report: {report}"))?;
-    let _ = emulator.0.wait();
+    let [from, to] = &ends.names;
+    fs::write(&file, scenario(cell, from, to)).map_err(|error| error.to_string())?;
+    let flows = Flows { controller: super::controller(cell), flows: cell.flows.into(), seconds };
+    let Emulated { sent, report, processors, .. } =
+        ends.emulate(&[&file.display().to_string(), "--seed", &seed.to_string()], flows)?;
     measured(&sent, &report, processors).ok_or_else(|| format!("cannot read {sent} and {report}"))
+}
+
+/// Flows of the kernel.
+#[derive(Clone, Copy)]
+pub(super) struct Flows {
+    /// As the kernel calls it.
+    pub(super) controller: &'static str,
+    pub(super) flows: u64,
+    pub(super) seconds: u64,
+}
+
+/// What came of an emulation.
+pub(super) struct Emulated {
+    /// What the sender says.
+    pub(super) sent: Value,
+    /// What the emulator says.
+    pub(super) report: Value,
+    /// Processors that other programs left.
+    pub(super) processors: f64,
+    /// Seconds from the beginning of the emulation to that of the first flow.
+    pub(super) begun: f64,
+}
+
+impl Emulated {
+    /// How late the emulator was; `None` if it does not say.
+    pub(super) fn lag(&self) -> Option<Lag> {
+        let lag = |key: &str| self.report["lag"][key].as_f64();
+        Some(Lag { p99: lag("p99_s")?, max: lag("max_s")?, processors: self.processors })
+    }
+}
+
+/// The namespaces of a sender and a receiver, which go with it.
+pub(super) struct Ends {
+    pub(super) names: [String; 2],
+    _broom: Broom,
+}
+
+impl Ends {
+    pub(super) fn new(name: &str) -> Self {
+        let names = ["f", "t"].map(|side| netns::name(&format!("{name}{side}")));
+        let broom = Broom::new([&names[0], &names[1]]);
+        for netns in &names {
+            ip(&["netns", "add", netns]);
+            within(netns, || {
+                for (file, value) in SYSCTLS {
+                    fs::write(format!("/proc/sys/net/ipv4/{file}"), value).expect("root may set this");
+                }
+            });
+        }
+        Self { names, _broom: broom }
+    }
+
+    /// Runs `anabranch-lab emulate` with these arguments, and flows from the one end to the other, which are its first two nodes.
+    pub(super) fn emulate(&self, arguments: &[&str], flows: Flows) -> Result<Emulated, String> {
+        let [from, to] = &self.names;
+        // The link keeps its time whatever else this machine does. The flows have the usual priority: their buffers
+        // hold seconds.
+        let program = assert_cmd::cargo::cargo_bin!("anabranch-lab");
+        let mut command = if may_be_real_time() {
+            let mut command = mortal("chrt", Farewell::Interrupt);
+            command.args(["--rr", "1"]).arg(program);
+            command
+        } else {
+            mortal(program, Farewell::Interrupt)
+        };
+        command.arg("emulate").args(arguments).arg("--json");
+        command.args(["--for", &format!("{} s", flows.seconds + 60)]);
+        let mut emulator = spawn(command.stderr(Stdio::piped()))?;
+        let mut stderr = BufReader::new(emulator.0.stderr.take().expect("it is a pipe"));
+        wait_for(&mut stderr, "running")?;
+        let running = SystemTime::now();
+
+        let mut sink = spawn(inside(to, &["python3", "-c", FLOWS, "sink", PORT]).stderr(Stdio::null()))?;
+        wait_for(&mut BufReader::new(sink.0.stdout.take().expect("it is a pipe")), "ready")?;
+        let Flows { controller, flows, seconds } = flows;
+        let (flows, seconds) = (flows.to_string(), seconds.to_string());
+        let send = ["python3", "-c", FLOWS, "send", TO, PORT, controller, &flows, &seconds];
+        let since = Processors::since_now();
+        let output = inside(from, &send).output().map_err(|error| error.to_string())?;
+        let processors = since.left();
+        said("kill", &["-INT", &emulator.0.id().to_string()]);
+        let sent: Value = serde_json::from_slice(&output.stdout)
+            .map_err(|_| format!("the sender failed: {}", netns::text(&output.stderr).trim()))?;
+
+        let mut report = String::new();
+        let mut stdout = emulator.0.stdout.take().expect("it is a pipe");
+        stdout.read_to_string(&mut report).map_err(|error| error.to_string())?;
+        let report: Value = serde_json::from_str(&report).map_err(|_| format!("no report: {report}"))?;
+        let _ = emulator.0.wait();
+        let running = running.duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64());
+        let begun = sent["began"].as_f64().map_or(0.0, |began| began - running);
+        Ok(Emulated { sent, report, processors, begun })
+    }
 }
 
 fn measured(sent: &Value, report: &Value, processors: f64) -> Option<Measured> {

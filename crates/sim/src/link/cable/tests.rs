@@ -1,3 +1,4 @@
+mod changes;
 mod courses;
 
 use anabranch_units::{Probability, Span};

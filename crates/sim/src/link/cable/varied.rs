@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use anabranch_core::time::{Duration, Instant};
 
+use crate::jitter::Jitter;
 use crate::link::course::{Course, Pace, delay_at};
 
 /// What varies at a cable.
@@ -13,15 +14,21 @@ pub(super) struct Varied {
     pub(super) pace: Option<Pace>,
     /// What it follows.
     pub(super) course: Course,
+    /// What is added to the delay, if packets do not overtake.
+    pub(super) jitter: Option<Jitter>,
     /// For each of the cable's packets, and perhaps for some that have arrived before.
-    ways: VecDeque<Way>,
+    pub(super) ways: VecDeque<Way>,
 }
 
 /// What is decided of a packet in the link, beside its start and its arrival.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Way {
     /// Leaves the transmitter.
     pub(super) end: Instant,
+    /// What is added to its delay.
+    pub(super) extra: Duration,
+    /// Transmissions after the first.
+    pub(super) repeats: u32,
 }
 
 impl Varied {

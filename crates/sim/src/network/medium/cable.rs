@@ -90,11 +90,15 @@ impl Network {
                 self.delay(now + by, link, handle);
                 None
             }
-            Fate::Twice => {
+            Fate::Twice(by) => {
                 let copy = self.packets.peek(handle).clone();
                 let copy = self.packets.insert(copy);
-                self.delay(now, link, copy);
-                self.arrive_at(now, hop, handle)
+                self.delay(now + by, link, copy);
+                if by.is_zero() {
+                    return self.arrive_at(now, hop, handle);
+                }
+                self.delay(now + by, link, handle);
+                None
             }
         }
     }

@@ -2,6 +2,7 @@
 
 use anabranch_core::time::Instant;
 
+use super::super::units::Span;
 use super::{Checked, Checker, at};
 use crate::packet::{LinkId, NodeId};
 use crate::scenario::Scenario;
@@ -62,7 +63,53 @@ impl Checker<'_> {
                 }
                 one_way.into_iter().map(|id| Fault::Rate(id, rate.0)).collect()
             }
+            EventAction::SetDelay => {
+                let Some(Span(delay)) = section.delay else {
+                    return self.fault(at!["event", i, "action"], "this action needs `delay`", None);
+                };
+                let cable = self.cable(i, section, scenario)?;
+                if scenario.links[cable.index()].course.delay.is_some() {
+                    let hint = Some("change the trace, or leave it out");
+                    return self.fault(at!["event", i, "action"], "the link's delay follows a trace", hint);
+                }
+                vec![Fault::Delay(cable, delay)]
+            }
+            EventAction::SetLoss => {
+                let Some(loss) = section.loss else {
+                    return self.fault(at!["event", i, "action"], "this action needs `loss`", None);
+                };
+                let loss = self.loss(at!["event", i, "loss"], loss)?;
+                let cable = self.cable(i, section, scenario)?;
+                if scenario.links[cable.index()].config.arq.is_some() && scenario.follows_rates(cable) {
+                    let message =
+                        "the losses of a link cannot change that has both `arq` and a trace of rates";
+                    let hint = Some("leave one of them out");
+                    return self.fault(at!["event", i, "action"], message, hint);
+                }
+                vec![Fault::Loss(cable, loss)]
+            }
         })
+    }
+
+    /// The cable from one node to another of which an event tells.
+    fn cable(&self, i: usize, section: &EventSection, scenario: &Scenario) -> Checked<LinkId> {
+        let (Some(from), Some(to)) = (&section.from, &section.to) else {
+            return self.fault(at!["event", i, "action"], "this action needs `from` and `to`", None);
+        };
+        let a = self.node(at!["event", i, "from"], from)?;
+        let b = self.node(at!["event", i, "to"], to)?;
+        if let Some(cable) = scenario.links.iter().position(|link| (link.from, link.to) == (a, b)) {
+            return Ok(LinkId(cable as u32));
+        }
+        if scenario.edges().any(|(_, from, to)| (from, to) == (a, b)) {
+            let message = "delay and losses of a radio are those of its channel";
+            return self.fault(
+                at!["event", i, "action"],
+                message,
+                Some("take the link down, or move the nodes"),
+            );
+        }
+        self.fault(at!["event", i, "to"], format!("there is no link from `{from}` to `{to}`"), None)
     }
 
     /// The event comes before the end, and has only keys that its action reads.
@@ -80,6 +127,8 @@ impl Checker<'_> {
             EventAction::LinkDown => ("link-down", &["from", "to"]),
             EventAction::LinkUp => ("link-up", &["from", "to"]),
             EventAction::SetRate => ("set-rate", &["from", "to", "rate"]),
+            EventAction::SetDelay => ("set-delay", &["from", "to", "delay"]),
+            EventAction::SetLoss => ("set-loss", &["from", "to", "loss"]),
         };
         let given = [
             ("node", section.node.is_some()),
@@ -87,6 +136,8 @@ impl Checker<'_> {
             ("from", section.from.is_some()),
             ("to", section.to.is_some()),
             ("rate", section.rate.is_some()),
+            ("delay", section.delay.is_some()),
+            ("loss", section.loss.is_some()),
         ];
         let Some((key, _)) = given.iter().find(|(key, given)| *given && !keys.contains(key)) else {
             return Ok(());

@@ -5,7 +5,10 @@ use std::collections::BTreeSet;
 
 use anabranch_core::time::Duration;
 
-use super::super::file::{FactorsSection, FileConfig, LinkSection, Loss, TraceSection, fifty_ms};
+use super::super::file::{
+    ArqSection, FactorsSection, FileConfig, GilbertElliottSection, JitterSection, LinkSection, Loss,
+    ParetoSection, TraceSection, fifty_ms,
+};
 use super::super::options::WordOrTable;
 use super::super::source::Step;
 use super::super::source::traces::{TraceFault, TraceKind};
@@ -13,14 +16,20 @@ use super::super::units::{QueueSize, Size, Span};
 use super::super::{GroupLinkSpec, LinkSpec};
 use super::deployment::Named;
 use super::{Checked, Checker, at};
+use crate::jitter::{Distribution, JitterConfig};
 use crate::link::course::{Course, RateCourse};
 use crate::link::discipline::DisciplineConfig;
-use crate::link::{LinkConfig, QueueLimit};
+use crate::link::{ArqConfig, LinkConfig, QueueLimit};
 use crate::loss::{Disturbance, LossFactors, LossModel};
 use crate::packet::NodeId;
 
 /// Smallest MTU: what every IPv4 module must take (RFC 791 section 3.2), and room for a piece with IPv6.
 const SMALLEST_MTU: u32 = 68;
+
+/// How often a link layer may repeat a packet at most.
+const MOST_REPEATS: u32 = 10_000;
+/// Shortest mean of the good and bad times of a channel: each is drawn, also for a silent link.
+const SHORTEST_MEAN: Duration = Duration::from_micros(100);
 
 impl Checker<'_> {
     /// The links that every run has, each there and back, and those of drawn groups.
@@ -157,7 +166,7 @@ impl Checker<'_> {
             discipline: section.discipline.0,
             ecn_threshold: section.ecn_threshold.map(|size| size.0),
             mtu: section.mtu,
-            loss: loss_model(section.loss),
+            loss: self.loss(at!["link", i, "loss"], section.loss)?,
             loss_factors: self.factors(at!["link", i, "loss_factors"], section.loss_factors)?,
             disturbance: Disturbance {
                 reordering: section.reordering.0,
@@ -165,6 +174,8 @@ impl Checker<'_> {
                 duplication: section.duplication.0,
             },
             link_ack_timeout: section.link_ack_timeout.map(|span| span.0),
+            arq: self.arq(at!["link", i, "arq"], section.arq)?,
+            jitter: self.jitter(at!["link", i, "jitter"], section.jitter)?,
             spacing: section.spacing.0,
         };
         let is_never = section.reordering.0 == 0.0;
@@ -172,6 +183,13 @@ impl Checker<'_> {
             let message = "no packet is late: the link has no `reordering`";
             let hint = "say how many are, as in `reordering = \"1 %\"`, or leave `lateness` out";
             return self.fault(at!["link", i, "lateness"], message, Some(hint));
+        }
+        let back_arq = section.back.as_ref().and_then(|back| back.arq).and_then(|arq| arq.0);
+        if section.link_ack_timeout.is_some() && (section.arq.is_some() || back_arq.is_some()) {
+            let message =
+                "`link_ack_timeout` is for a link layer that repeats nothing, and `arq` for one that does";
+            let hint = Some("leave one of them out; a caching node (`dtc`) works above either");
+            return self.fault(at!["link", i, "link_ack_timeout"], message, hint);
         }
         self.mtu(at!["link", i, "mtu"], there.mtu)?;
         self.queue(at!["link", i], &there)?;
@@ -198,7 +216,15 @@ impl Checker<'_> {
             back.ecn_threshold = other.ecn_threshold.map_or(back.ecn_threshold, |size| Some(size.0));
             back.spacing = other.spacing.map_or(back.spacing, |span| span.0);
             back.mtu = other.mtu.unwrap_or(back.mtu);
-            back.loss = other.loss.map_or(back.loss, loss_model);
+            if let Some(loss) = other.loss {
+                back.loss = self.loss(at!["link", i, "back", "loss"], loss)?;
+            }
+            if let Some(arq) = other.arq {
+                back.arq = self.arq(at!["link", i, "back", "arq"], arq.0)?;
+            }
+            if let Some(jitter) = other.jitter {
+                back.jitter = self.jitter(at!["link", i, "back", "jitter"], jitter.0)?;
+            }
             if let Some(factors) = other.loss_factors {
                 back.loss_factors = self.factors(at!["link", i, "back", "loss_factors"], factors)?;
             }
@@ -300,6 +326,80 @@ impl Checker<'_> {
         self.fault(path, message, None)
     }
 
+    fn arq(&self, path: &[Step], section: Option<ArqSection>) -> Checked<Option<ArqConfig>> {
+        match section {
+            Some(ArqSection { limit, .. }) if limit > MOST_REPEATS => {
+                let message = format!("expected 0 to {MOST_REPEATS} repetitions, found {limit}");
+                self.fault(&[path, at!["limit"]].concat(), message, None)
+            }
+            Some(ArqSection { limit, delay }) => Ok(Some(ArqConfig { limit, delay: delay.0 })),
+            None => Ok(None),
+        }
+    }
+
+    fn jitter(&self, path: &[Step], section: Option<JitterSection>) -> Checked<Option<JitterConfig>> {
+        let Some(JitterSection { uniform, normal, exponential, pareto, overtaking }) = section else {
+            return Ok(None);
+        };
+        let distribution = match (uniform, normal, exponential, pareto) {
+            (Some(most), None, None, None) => Distribution::Uniform { most: most.0 },
+            (None, Some(normal), None, None) => {
+                Distribution::Normal { mean: normal.mean.0, deviation: normal.deviation.0 }
+            }
+            (None, None, Some(mean), None) => Distribution::Exponential { mean: mean.0 },
+            (None, None, None, Some(ParetoSection { least, shape, most })) => {
+                let at = |key: &str| [path, at!["pareto", key]].concat();
+                if !(shape > 0.0 && shape <= 100.0) {
+                    return self.fault(&at("shape"), "expected more than 0 and at most 100", None);
+                }
+                if least.0.is_zero() || least >= most {
+                    let message = format!("expected more than 0 and less than `most`, {most}");
+                    return self.fault(&at("least"), message, None);
+                }
+                Distribution::Pareto { least: least.0, shape, most: most.0 }
+            }
+            _ => {
+                let message = "expected exactly one of `uniform`, `normal`, `exponential` and `pareto`";
+                let hint = Some("as in `jitter = { exponential = \"5 ms\" }`; \"off\" is none");
+                return self.fault(path, message, hint);
+            }
+        };
+        Ok(Some(JitterConfig { distribution, overtaking }))
+    }
+
+    /// How packets are lost, as said at `path`.
+    pub(super) fn loss(&self, path: &[Step], loss: Loss) -> Checked<LossModel> {
+        let section = match loss {
+            Loss::Bernoulli(p) if p.0 == 0.0 => return Ok(LossModel::None),
+            Loss::Bernoulli(p) => return Ok(LossModel::Bernoulli { p: p.0 }),
+            Loss::GilbertElliott(section) => section,
+        };
+        let GilbertElliottSection { good_to_bad, bad_to_good, mean_good, mean_bad, .. } = section;
+        let (loss_good, loss_bad) = (section.loss_good.0, section.loss_bad.0);
+        match (good_to_bad, bad_to_good, mean_good, mean_bad) {
+            (Some(good_to_bad), Some(bad_to_good), None, None) => Ok(LossModel::GilbertElliott {
+                good_to_bad: good_to_bad.0,
+                bad_to_good: bad_to_good.0,
+                loss_good,
+                loss_bad,
+            }),
+            (None, None, Some(Span(mean_good)), Some(Span(mean_bad))) => {
+                for (key, mean) in [("mean_good", mean_good), ("mean_bad", mean_bad)] {
+                    if mean < SHORTEST_MEAN {
+                        let message = format!("expected {} or more", Span(SHORTEST_MEAN));
+                        return self.fault(&[path, at![key]].concat(), message, None);
+                    }
+                }
+                Ok(LossModel::GilbertElliottInTime { mean_good, mean_bad, loss_good, loss_bad })
+            }
+            _ => {
+                let message = "a Gilbert-Elliott channel needs `good_to_bad` and `bad_to_good`, or `mean_good` and `mean_bad`";
+                let hint = Some("the first two are probabilities per packet, the others spans of time");
+                self.fault(path, message, hint)
+            }
+        }
+    }
+
     fn factors(&self, path: &[Step], section: FactorsSection) -> Checked<LossFactors> {
         let legal = |factor: f64| factor.is_finite() && factor >= 0.0;
         let FactorsSection { data, ack, link_ack } = section;
@@ -314,17 +414,4 @@ impl Checker<'_> {
 fn nominal(course: &Course) -> (Option<u64>, Option<Span>) {
     let delay = course.delay.as_ref().map(|delay| Span(Duration::from_nanos(delay.mean())));
     (course.rate.as_ref().map(RateCourse::mean_rate), delay)
-}
-
-fn loss_model(name: Loss) -> LossModel {
-    match name {
-        Loss::Bernoulli(p) if p.0 == 0.0 => LossModel::None,
-        Loss::Bernoulli(p) => LossModel::Bernoulli { p: p.0 },
-        Loss::GilbertElliott(section) => LossModel::GilbertElliott {
-            good_to_bad: section.good_to_bad.0,
-            bad_to_good: section.bad_to_good.0,
-            loss_good: section.loss_good.0,
-            loss_bad: section.loss_bad.0,
-        },
-    }
 }
