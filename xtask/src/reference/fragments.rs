@@ -142,6 +142,74 @@ to = "sensor"
 rate = "256 kbit/s"
 delay = "25 ms"
 loss = { good_to_bad = 0.01, bad_to_good = 0.2, loss_bad = 0.5 }
+
+[[link]]
+from = "gw2"
+to = "sensor"
+rate = "256 kbit/s"
+delay = "25 ms"
+loss = { mean_good = "2 s", mean_bad = "100 ms" }
+"#,
+    ),
+    (
+        "link.trace",
+        r#"
+[[link]]
+from = "server"
+to = "phone"
+trace = { mahimahi = "traces/cellular.down" }
+delay = "25 ms"
+back = { trace = { mahimahi = "traces/cellular.up" } }
+
+[[link]]
+from = "satellite"
+to = "ground"
+trace = { rate = "rate.csv", delay = "delay.csv", repeat = true }
+"#,
+    ),
+    (
+        "link.arq",
+        r#"
+[[link]]
+from = "gw1"
+to = "sensor"
+rate = "256 kbit/s"
+delay = "25 ms"
+loss = "10 %"
+arq = { limit = 3, delay = "5 ms" }
+"#,
+    ),
+    (
+        "link.jitter",
+        r#"
+[[link]]
+from = "cn"
+to = "gw1"
+rate = "10 Mbit/s"
+delay = "20 ms"
+jitter = { exponential = "5 ms" }
+"#,
+    ),
+    (
+        "link.jitter.normal",
+        r#"
+[[link]]
+from = "cn"
+to = "gw1"
+rate = "10 Mbit/s"
+delay = "20 ms"
+jitter = { normal = { mean = "5 ms", deviation = "2 ms" } }
+"#,
+    ),
+    (
+        "link.jitter.pareto",
+        r#"
+[[link]]
+from = "cn"
+to = "gw1"
+rate = "10 Mbit/s"
+delay = "20 ms"
+jitter = { pareto = { least = "1 ms", shape = 2.5 }, overtaking = true }
 "#,
     ),
     (
@@ -352,6 +420,20 @@ how = "reset"
 at = "90 s"
 action = "recover-node"
 node = "gw2"
+
+[[event]]
+at = "2 min"
+action = "set-delay"
+from = "gw1"
+to = "sensor"
+delay = "200 ms"
+
+[[event]]
+at = "3 min"
+action = "set-loss"
+from = "gw1"
+to = "sensor"
+loss = "5 %"
 "#,
     ),
     (

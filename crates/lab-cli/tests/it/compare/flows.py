@@ -38,8 +38,12 @@ def timeouts():
     return int(dict(zip(*lines))["TCPTimeouts"])
 
 
+def uptime():
+    return float(open("/proc/uptime").read().split()[0])
+
+
 def send(host, port, controller, flows, seconds):
-    began, begin, before, open_flows = time.time(), time.monotonic(), timeouts(), []
+    began, begin, before, open_flows = uptime(), time.monotonic(), timeouts(), []
 
     def fill(number):
         time.sleep(max(0, begin + 0.01 * number - time.monotonic()))

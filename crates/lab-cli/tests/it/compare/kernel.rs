@@ -3,7 +3,6 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Stdio};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use anabranch_campaign::bottleneck::Cell;
 use anabranch_testkit::netns::{self, Broom, Farewell, Kept, inside, ip, mortal, run as said, within};
@@ -152,7 +151,7 @@ impl Ends {
         let mut emulator = spawn(command.stderr(Stdio::piped()))?;
         let mut stderr = BufReader::new(emulator.0.stderr.take().expect("it is a pipe"));
         wait_for(&mut stderr, "running")?;
-        let running = SystemTime::now();
+        let running = uptime();
 
         let mut sink = spawn(inside(to, &["python3", "-c", FLOWS, "sink", PORT]).stderr(Stdio::null()))?;
         wait_for(&mut BufReader::new(sink.0.stdout.take().expect("it is a pipe")), "ready")?;
@@ -171,10 +170,15 @@ impl Ends {
         stdout.read_to_string(&mut report).map_err(|error| error.to_string())?;
         let report: Value = serde_json::from_str(&report).map_err(|_| format!("no report: {report}"))?;
         let _ = emulator.0.wait();
-        let running = running.duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64());
         let begun = sent["began"].as_f64().map_or(0.0, |began| began - running);
         Ok(Emulated { sent, report, processors, begun })
     }
+}
+
+/// Seconds since this machine was started, in hundredths, as `flows.py` reads them too.
+fn uptime() -> f64 {
+    let text = fs::read_to_string("/proc/uptime").unwrap_or_default();
+    text.split_whitespace().next().and_then(|seconds| seconds.parse().ok()).unwrap_or(0.0)
 }
 
 fn measured(sent: &Value, report: &Value, processors: f64) -> Option<Measured> {

@@ -27,6 +27,9 @@ const STALL: f64 = 0.050;
 /// Octets of a packet of the download without its payload, at most: IPv6, TCP and time stamps.
 const HEADERS: f64 = 72.0;
 
+/// A figure of a run.
+type Figure = fn(&Seen) -> f64;
+
 /// One run of either.
 #[derive(Clone, Copy, PartialEq, Debug)]
 struct Seen {
@@ -52,26 +55,26 @@ impl Row {
         self.lag.is_none_or(|lag| lag.p99 > LATE || lag.max > STALL || lag.processors < enough())
     }
 
-    fn pair(&self, of: fn(&Seen) -> f64) -> [Summary; 2] {
+    fn pair(&self, of: Figure) -> [Summary; 2] {
         let summary = |seen: &Vec<Seen>| Summary::of(&seen.iter().map(of).collect::<Vec<_>>());
         [0, 1].map(|side| summary(&self.seen[side]).expect("there is a run"))
     }
 
     /// Ours over the kernel's.
-    fn ratio(&self, of: fn(&Seen) -> f64) -> f64 {
+    fn ratio(&self, of: Figure) -> f64 {
         let [theirs, ours] = self.pair(of);
         ours.mean / theirs.mean
     }
 
     /// Utilisation and round-trip time within that.
     fn is_within(&self, share: f64) -> bool {
-        let is_near = |of: fn(&Seen) -> f64| (self.ratio(of) - 1.0).abs() <= share;
+        let is_near = |of: Figure| (self.ratio(of) - 1.0).abs() <= share;
         is_near(|seen| seen.utilisation) && is_near(|seen| seen.srtt)
     }
 
     fn line(&self) -> String {
         let mut text = format!("| {} |", CONTROLLERS[self.controller][0]);
-        let figures: [(fn(&Seen) -> f64, usize); 4] = [
+        let figures: [(Figure, usize); 4] = [
             (|seen| seen.utilisation * 100.0, 1),
             (|seen| seen.srtt * 1e3, 0),
             (|seen| seen.wait * 1e3, 0),

@@ -30,9 +30,13 @@ type Key = (String, TraceKind, bool);
 
 /// Reads traces, each once for all points of a sweep.
 #[derive(Clone, Default)]
-pub(in crate::scenario) struct Traces {
-    read: Option<Arc<Read>>,
-    known: Arc<Mutex<BTreeMap<Key, Course>>>,
+pub(in crate::scenario) struct Traces(Arc<Shelf>);
+
+/// What all clones of a source share.
+#[derive(Default)]
+struct Shelf {
+    read: Option<Box<Read>>,
+    known: Mutex<BTreeMap<Key, Course>>,
 }
 
 impl fmt::Debug for Traces {
@@ -45,7 +49,7 @@ impl Traces {
     pub(super) fn new(
         read: impl Fn(&str) -> Result<(String, Vec<u8>), String> + Send + Sync + 'static,
     ) -> Self {
-        Self { read: Some(Arc::new(read)), known: Arc::default() }
+        Self(Arc::new(Shelf { read: Some(Box::new(read)), known: Mutex::default() }))
     }
 
     /// What a file of that name says.
@@ -56,12 +60,12 @@ impl Traces {
         repeats: bool,
     ) -> Result<Course, TraceFault> {
         let key = (name.to_owned(), kind, repeats);
-        let mut known = self.known.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut known = self.0.known.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         if let Some(course) = known.get(&key) {
             return Ok(course.clone());
         }
         let nowhere = || TraceFault::Unreadable("this scenario comes without its files".to_owned());
-        let read = self.read.as_ref().ok_or_else(nowhere)?;
+        let read = self.0.read.as_ref().ok_or_else(nowhere)?;
         let (path, content) = read(name).map_err(TraceFault::Unreadable)?;
         let course = parse(&String::from_utf8_lossy(&content), kind, repeats);
         let course = course.map_err(|error| TraceFault::Wrong(placed(path, error)))?;
