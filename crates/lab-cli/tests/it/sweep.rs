@@ -210,6 +210,27 @@ fn a_spec_that_is_wrong_is_shown_where() {
     assert!(!place.out("out").exists());
 }
 
+/// Traces are read beside the scenario, and are part of what a run is.
+#[test]
+fn a_sweep_follows_traces_and_runs_again_what_follows_another() {
+    let place = Place::new("runs = 2\n[grid]\n\"link.cable.trace.mahimahi\" = [\"one.up\", \"two.up\"]\n");
+    let write = |name: &str, text: &str| fs::write(place.folder.path().join(name), text).expect("a file");
+    write("one.up", "10\n20\n");
+    write("two.up", "5\n");
+    place.run("out", &["--jobs", "2"]);
+    assert_eq!(place.done("out"), 4);
+    write("one.up", "11\n20\n");
+    assert_eq!(place.done("out"), 2);
+    place.run("out", &["--jobs", "2"]);
+    assert_eq!(place.done("out"), 4);
+    write("two.up", "5\n4\n");
+    let said = place.fails("out", &[], 2);
+    assert!(said.contains("two.up:2:1: 4 ms is before 5 ms"), "{said}");
+    fs::remove_file(place.folder.path().join("two.up")).expect("it was there");
+    let said = place.fails("out", &[], 2);
+    assert!(said.contains("cannot read the trace `two.up`"), "{said}");
+}
+
 #[test]
 fn whoever_is_interrupted_says_so_and_goes_on() {
     let place = Place::new(&grid(2_000));
