@@ -447,6 +447,13 @@ every = "50 s"
 rate_share = [0.5, 1.0]
 
 [[random-event]]
+name = "weather"
+action = "set-loss"
+links = ["wlan"]
+every = "10 s"
+loss_between = [0, 0.05]
+
+[[random-event]]
 name = "outages"
 action = "link-down"
 links = ["radio*"]

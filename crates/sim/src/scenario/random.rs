@@ -9,8 +9,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::options::OrOff;
-use super::units::Span;
+use super::units::{Probability, Span};
 use crate::apps::pace::exponential;
+use crate::loss::LossModel;
 use crate::packet::{LinkId, NodeId};
 use crate::random::Stream;
 use crate::sim::Fault;
@@ -23,6 +24,11 @@ use crate::world::Failure;
 pub enum RandomAction {
     /// Links get another rate, the same share of their own in both directions: needs `links` and `rate_share`.
     SetRate,
+    /// Links get another delay, the same share of their own in both directions, as `[[event]]` sets it: needs `links` and `delay_share`.
+    SetDelay,
+    /// Links lose each packet with another probability, the same in both directions, as `[[event]]` sets it: needs `links` and
+    /// `loss_between`.
+    SetLoss,
     /// Links go down, both directions: needs `links` and `lasts`.
     LinkDown,
     /// Nodes die: needs `nodes` and `lasts`; `how` is "silent" if not given.
@@ -86,6 +92,12 @@ pub struct RandomEventSection {
     /// up to 1000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_share: Option<[f64; 2]>,
+    /// The least and the greatest share of the delay in `[[link]]` that a link gets, evenly distributed between them: from 0 on, up to 1000.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay_share: Option<[f64; 2]>,
+    /// The least and the greatest probability with which a link loses a packet, evenly distributed between them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loss_between: Option<[Probability; 2]>,
     /// How long a link is down, or a node dead. Overlapping outages end with the first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lasts: Option<Span>,
@@ -129,6 +141,24 @@ pub enum RandomFault {
         /// Greatest share.
         most: f64,
     },
+    /// Links, there and back with their delays, get a share of these.
+    Delay {
+        /// The links.
+        links: Vec<[(LinkId, Duration); 2]>,
+        /// Least share.
+        least: f64,
+        /// Greatest share.
+        most: f64,
+    },
+    /// Links, there and back, lose packets with a probability.
+    Loss {
+        /// The links.
+        links: Vec<[LinkId; 2]>,
+        /// Least probability.
+        least: f64,
+        /// Greatest probability.
+        most: f64,
+    },
     /// Links, there and back, are down for a while.
     Outage {
         /// The links.
@@ -151,7 +181,8 @@ impl RandomFault {
     fn targets(&self) -> usize {
         match self {
             Self::Rate { links, .. } => links.len(),
-            Self::Outage { links, .. } => links.len(),
+            Self::Delay { links, .. } => links.len(),
+            Self::Loss { links, .. } | Self::Outage { links, .. } => links.len(),
             Self::Death { nodes, .. } => nodes.len(),
         }
     }
@@ -160,6 +191,8 @@ impl RandomFault {
     fn purpose(&self) -> &'static str {
         match self {
             Self::Rate { .. } => "rates",
+            Self::Delay { .. } => "delays",
+            Self::Loss { .. } => "losses",
             Self::Outage { .. } => "outages",
             Self::Death { .. } => "deaths",
         }
@@ -173,6 +206,16 @@ impl RandomFault {
                 // A link that sends nothing is down, and not slow.
                 let rate = |rate: u64| ((rate as f64 * share) as u64).max(1);
                 faults.extend(links[target].map(|(link, nominal)| (at, Fault::Rate(link, rate(nominal)))));
+            }
+            Self::Delay { links, least, most } => {
+                let share = least + (most - least) * random.uniform();
+                let delay = |delay: Duration| Duration::from_secs_f64(delay.as_secs_f64() * share);
+                faults.extend(links[target].map(|(link, nominal)| (at, Fault::Delay(link, delay(nominal)))));
+            }
+            Self::Loss { links, least, most } => {
+                let p = least + (most - least) * random.uniform();
+                let loss = if p > 0.0 { LossModel::Bernoulli { p } } else { LossModel::None };
+                faults.extend(links[target].map(|link| (at, Fault::Loss(link, loss))));
             }
             Self::Outage { links, lasts } => {
                 faults.extend(links[target].map(|link| (at, Fault::LinkDown(link))));

@@ -68,6 +68,8 @@ impl Checker<'_> {
     ) -> Checked<RandomFault> {
         let (action, keys): (_, &[&str]) = match section.action {
             RandomAction::SetRate => ("set-rate", &["links", "rate_share"]),
+            RandomAction::SetDelay => ("set-delay", &["links", "delay_share"]),
+            RandomAction::SetLoss => ("set-loss", &["links", "loss_between"]),
             RandomAction::LinkDown => ("link-down", &["links", "lasts"]),
             RandomAction::FailNode => ("fail-node", &["nodes", "lasts", "how"]),
         };
@@ -75,6 +77,8 @@ impl Checker<'_> {
             ("links", section.links.is_some()),
             ("nodes", section.nodes.is_some()),
             ("rate_share", section.rate_share.is_some()),
+            ("delay_share", section.delay_share.is_some()),
+            ("loss_between", section.loss_between.is_some()),
             ("lasts", section.lasts.is_some()),
             ("how", section.how.is_some()),
         ];
@@ -105,6 +109,42 @@ impl Checker<'_> {
                 }
                 let links = links.into_iter();
                 Ok(RandomFault::Rate { links: links.map(|both| both.map(rated)).collect(), least, most })
+            }
+            RandomAction::SetDelay => {
+                let [least, most] = section.delay_share.unwrap_or([1.0; 2]);
+                if !(least >= 0.0 && least <= most && most <= MOST_SHARE) {
+                    let message =
+                        format!("expected two shares, the least first, from 0 on and up to {MOST_SHARE}");
+                    return self.fault(at!["random-event", i, "delay_share"], message, None);
+                }
+                let links = self.links_named(i, section, scenario)?;
+                let of = |link: &LinkId| &scenario.links[link.index()];
+                if links.iter().flatten().any(|link| of(link).course.delay.is_some()) {
+                    let hint = Some("change the trace, or name other links");
+                    let message = "the delay of a link follows a trace";
+                    return self.fault(at!["random-event", i, "links"], message, hint);
+                }
+                let delayed = |link: LinkId| (link, of(&link).config.delay);
+                let links = links.into_iter().map(|both| both.map(delayed)).collect();
+                Ok(RandomFault::Delay { links, least, most })
+            }
+            RandomAction::SetLoss => {
+                let [least, most] = section.loss_between.map_or([0.0; 2], |both| both.map(|p| p.0));
+                if least > most {
+                    let message = "expected two probabilities, the least first";
+                    return self.fault(at!["random-event", i, "loss_between"], message, None);
+                }
+                let links = self.links_named(i, section, scenario)?;
+                let is_bound = |link: &LinkId| {
+                    scenario.links[link.index()].config.arq.is_some() && scenario.follows_rates(*link)
+                };
+                if links.iter().flatten().any(is_bound) {
+                    let message =
+                        "the losses of a link cannot change that has both `arq` and a trace of rates";
+                    let hint = Some("leave one of them out, or name other links");
+                    return self.fault(at!["random-event", i, "links"], message, hint);
+                }
+                Ok(RandomFault::Loss { links, least, most })
             }
             RandomAction::LinkDown => {
                 let links = self.links_named(i, section, scenario)?;

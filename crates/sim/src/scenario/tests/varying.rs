@@ -80,6 +80,32 @@ fn delays_and_losses_change_when_events_say_so() {
 }
 
 #[test]
+fn delays_and_losses_change_at_random() {
+    let random = |rest: &str| {
+        format!("[[random-event]]\nname = \"r\"\nlinks = [\"radio\"]\nevery = \"100 ms\"\n{rest}")
+    };
+    let delays = random("action = \"set-delay\"\ndelay_share = [0.5, 2.5]");
+    let metrics = run("", &delays);
+    // Evenly from 5 to 25 ms, and no packet of 200 overtakes.
+    let mean = of(&metrics, "traffic.d.delay_mean_s");
+    assert!((mean - 0.016).abs() < 0.002, "{mean}");
+    let losses = random("action = \"set-loss\"\nloss_between = [0.1, 0.3]");
+    let lost = of(&run("", &losses), "link.a>b.dropped_loss") / 2000.0;
+    assert!((lost - 0.2).abs() < 0.04, "{lost}");
+    let error = |rest: &str| pair("", &random(rest)).scenario().unwrap_err().to_string();
+    expect!["pair.toml:27:15: expected two shares, the least first, from 0 on and up to 1000"]
+        .assert_eq(&error("action = \"set-delay\"\ndelay_share = [2, 1]"));
+    expect![[r#"
+        pair.toml:27:14: `rate_share` has no meaning for the action "set-delay"
+          hint: leave it out: "set-delay" reads `links`, `delay_share`"#]]
+    .assert_eq(&error("action = \"set-delay\"\nrate_share = [1, 2]"));
+    expect!["pair.toml:27:16: expected two probabilities, the least first"]
+        .assert_eq(&error("action = \"set-loss\"\nloss_between = [0.2, 0.1]"));
+    expect![[r#"pair.toml:26:10: the action "set-loss" needs `loss_between`"#]]
+        .assert_eq(&error("action = \"set-loss\""));
+}
+
+#[test]
 fn what_is_repeated_is_counted() {
     let arq = "loss = 0.3\narq = { limit = 2, delay = \"2 ms\" }\nback = { arq = \"off\", loss = 0 }";
     let metrics = run(arq, "");
