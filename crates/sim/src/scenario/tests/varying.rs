@@ -86,7 +86,7 @@ fn delays_and_losses_change_at_random() {
     };
     let delays = random("action = \"set-delay\"\ndelay_share = [0.5, 2.5]");
     let metrics = run("", &delays);
-    // Evenly from 5 to 25 ms, and no packet of 200 overtakes.
+    // Evenly from 5 to 25 ms, where a packet waits for the one before it now and then.
     let mean = of(&metrics, "traffic.d.delay_mean_s");
     assert!((mean - 0.016).abs() < 0.002, "{mean}");
     let losses = random("action = \"set-loss\"\nloss_between = [0.1, 0.3]");
