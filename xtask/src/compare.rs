@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 const USAGE: &str = "compare takes `linux|linux trace|ns3|ns3 radio [--quick] [--runs N] [--seconds N] [--at-once N] [--out FILE]`, with N above \
-                     zero; `ns3 radio` also takes `--only hop|star|hidden|prr|dcf|dcf-hidden|aodv`";
+                     zero; `ns3 radio` also takes `--only hop|star|hidden|prr|dcf|dcf-hidden|aodv|mobility`";
 
 /// What ours is compared with.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -90,7 +90,7 @@ pub(crate) fn command(args: &[String]) -> Result<(), Failure> {
 const OUT: &str = "ANABRANCH_COMPARE_OUT";
 const ONLY: &str = "ANABRANCH_COMPARE_ONLY";
 /// The tables of the radio comparison.
-const GROUPS: [&str; 7] = ["hop", "star", "hidden", "prr", "dcf", "dcf-hidden", "aodv"];
+const GROUPS: [&str; 8] = ["hop", "star", "hidden", "prr", "dcf", "dcf-hidden", "aodv", "mobility"];
 
 /// Environment variables of the test, by name.
 type Variables = Vec<(&'static str, String)>;

@@ -161,9 +161,7 @@ pub(crate) fn read(path: &Path, set: &[String], policies: &Policies) -> Result<V
     for assignment in set {
         source = source.set(assignment.as_str());
     }
-    let folder = path.to_owned();
-    let length = move |name: &str| Some(std::fs::metadata(content(&folder, name)).ok()?.len());
-    let points = source.with_lengths(length).with_traces(traces_beside(path));
+    let points = source.with_folder(path.parent().unwrap_or(Path::new("")));
     let points = points.points().map_err(|error| if_a_spec(path, &points, error))?;
     if !points.is_empty() && points.iter().all(|point| point.scenario.has_unheard_link_acks()) {
         say!(
@@ -334,18 +332,6 @@ fn files(scenario: &Scenario, path: &Path) -> Result<Files, Error> {
 /// Where the scenario at `path` says that a content is.
 fn content(path: &Path, name: &str) -> PathBuf {
     path.parent().unwrap_or(Path::new("")).join(name)
-}
-
-/// Reads the traces of the scenario at `path`.
-pub(crate) fn traces_beside(
-    path: &Path,
-) -> impl Fn(&str) -> Result<(String, Vec<u8>), String> + Send + Sync + 'static {
-    let path = path.to_owned();
-    move |name| {
-        let file = content(&path, name);
-        let read = std::fs::read(&file).map_err(|error| error.to_string())?;
-        Ok((file.display().to_string(), read))
-    }
 }
 
 /// One run, and files with all that happens in it.

@@ -26,14 +26,7 @@ impl Scenario {
         folder: PathBuf,
     ) -> PyResult<Self> {
         let understand = || {
-            let place = folder.clone();
-            let length = move |file: &str| Some(std::fs::metadata(place.join(file)).ok()?.len());
-            let trace = move |file: &str| {
-                let path = folder.join(file);
-                let content = std::fs::read(&path).map_err(|error| error.to_string())?;
-                Ok((path.display().to_string(), content))
-            };
-            let source = Source::new(name, text).with_lengths(length).with_traces(trace);
+            let source = Source::new(name, text).with_folder(folder);
             let source = overrides.into_iter().fold(source, Source::set);
             // A sweep of this scenario may select among its profiles, and refuses those that no point uses.
             let scenario = source.clone().selecting().scenario()?;

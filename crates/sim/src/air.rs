@@ -1,7 +1,7 @@
 //! What radios of any kind share: the channel between stations.
 //!
 //! `medium` says who hears what at a moment and which frames that spoils, [`geometry`] who hears whom at all,
-//! [`propagation`] how strongly, [`modulation`] what it costs in bit errors, `meter` how long a
+//! [`position`] and [`motion`] where stations are, [`propagation`] how strongly they are heard, [`modulation`] what it costs in bit errors, `meter` how long a
 //! radio did what, [`error`] what is refused. A radio makes its
 //! medium of a model of propagation and of rules for frames that overlap, and is told as a witness what happens.
 
@@ -10,6 +10,8 @@ pub mod geometry;
 pub(crate) mod medium;
 pub mod meter;
 pub mod modulation;
+pub mod motion;
+pub mod position;
 pub mod propagation;
 
 use crate::random::Stream;

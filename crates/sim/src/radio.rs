@@ -37,8 +37,7 @@
 //!
 //! # Limits
 //!
-//! One channel; no beacons, guaranteed slots, security, or scanning. Stations do not move, and there is no fading
-//! in time. Signals need no time from one station to another: at 300 m it would be a microsecond. An
+//! One channel; no beacons, guaranteed slots, security, or scanning. There is no fading in time. Signals need no time from one station to another: at 300 m it would be a microsecond. An
 //! acknowledgement is known by its station, which on air it does not name. A frame that begins at the very
 //! instant at which another ends may be missed by a receiver of the other. Interference counts as noise of the same
 //! power, unless [`LogDistance::co_channel_rejection_db`] says more.
@@ -62,6 +61,7 @@ pub use crate::air::error::{ConfigError, SendError};
 pub use crate::air::geometry::{LinkMetrics, Position};
 pub use crate::air::meter::{EnergyUse, RadioState, StateTime};
 pub use crate::air::modulation::Modulation;
+pub use crate::air::motion::Mover;
 pub use crate::air::propagation::{Capture, CcaMode, LogDistance, Propagation, UnitDisk};
 pub use anabranch_wire::ieee802154::Fcs;
 pub use config::{MacConfig, RadioConfig};
@@ -179,8 +179,22 @@ impl Radio {
         positions: &[Position],
         stream: impl Fn(Station, &str) -> Stream,
     ) -> Result<Self, ConfigError> {
+        Self::with_movers(config, positions, Vec::new(), stream)
+    }
+
+    /// The same with stations that move, in place of those at the positions of the same number. Each frame costs as much as
+    /// there are stations, and memory grows with their square.
+    pub fn with_movers(
+        config: RadioConfig,
+        positions: &[Position],
+        movers: Vec<(Station, Mover)>,
+        stream: impl Fn(Station, &str) -> Stream,
+    ) -> Result<Self, ConfigError> {
         config.check()?;
-        let neighbours = Neighbours::new(&config.propagation, positions, &stream)?;
+        let neighbours = match movers.is_empty() {
+            true => Neighbours::new(&config.propagation, positions, &stream)?,
+            false => Neighbours::moving(config.propagation, positions, movers, &stream)?,
+        };
         let rules = Rules::of(&config.propagation, config.phy.coding());
         let medium = Medium::new(rules, neighbours, &stream);
         let macs = (0..positions.len() as u32).map(|i| Mac::new(stream(Station(i), "mac"))).collect();
@@ -307,10 +321,16 @@ impl Radio {
         self.macs[station.0 as usize].is_idle()
     }
 
-    /// Those that can receive from a station, if nothing comes between, in their order.
+    /// Those that can receive from a station, if nothing comes between, in their order. Of stations that move, at the time of
+    /// its last frame.
     pub fn neighbours(&self, station: Station) -> impl Iterator<Item = Station> {
         let hearers = &self.medium.neighbours.hearers[self.medium.neighbours.of(station.0)];
         hearers.iter().filter(|h| h.marks & DECODABLE != 0).map(|h| Station(h.station))
+    }
+
+    /// The same, and if a station or the other moves, those that may come into reach.
+    pub fn reachable(&self, station: Station) -> impl Iterator<Item = Station> {
+        self.medium.neighbours.reachable(station.0)
     }
 
     /// Probability that a frame with a PSDU of so many octets comes from one station to another while nothing

@@ -14,6 +14,7 @@ pub mod emulation;
 pub mod ending;
 pub mod file;
 pub mod identity;
+pub mod mobility;
 pub mod mptcp;
 pub mod node;
 pub mod paths;
@@ -25,6 +26,7 @@ pub mod rdca;
 pub mod record;
 pub mod set;
 pub mod tcp;
+pub mod topology;
 pub mod traffic;
 pub mod wifi;
 
@@ -80,6 +82,8 @@ pub struct Scenario {
     pub aodv: Option<crate::network::AodvConfig>,
     /// What is drawn anew for each run.
     pub deployment: Option<deployment::Deployment>,
+    /// The nodes that move, in order.
+    pub mobility: Vec<mobility::MobileSpec>,
     /// Who builds paths, if somebody does.
     pub paths: Option<paths::PathsSpec>,
     /// Routes that differ from the shortest.
@@ -98,6 +102,8 @@ pub struct Scenario {
     pub random_events: Vec<random::RandomEvent>,
     /// What holds in real time.
     pub emulation: emulation::EmulationSection,
+    /// The files that it was read with: of movements.
+    read_from: Vec<String>,
     advised: BTreeMap<usize, Best>,
     resolved: FileConfig,
     digest: identity::ScenarioDigest,
@@ -351,6 +357,11 @@ impl Scenario {
             }
         }
         cables
+    }
+
+    /// How a node moves, if it does.
+    pub fn mobile(&self, node: NodeId) -> Option<&mobility::MobileSpec> {
+        self.mobility.binary_search_by_key(&node, |mobile| mobile.node).ok().map(|at| &self.mobility[at])
     }
 
     /// A node is on the air.

@@ -45,7 +45,7 @@ use crate::network::{
 };
 use crate::packet::{Injected, LinkId, NodeId, Packet};
 use crate::probe::{Probe, Series};
-use crate::radio::{ConfigError, Position, Radio, RadioConfig, Station};
+use crate::radio::{ConfigError, Mover, Position, Radio, RadioConfig, Station};
 use crate::random::Stream;
 use crate::stream::ConnId;
 use crate::trace::Observer;
@@ -88,6 +88,8 @@ pub struct Builder {
     apps: Vec<Option<Box<dyn App>>>,
     faults: Vec<Fault>,
     probes: Vec<Probe>,
+    /// Of nodes whose radio is yet to be added.
+    movers: Vec<(NodeId, Mover)>,
     seed: u64,
     run: u64,
 }
@@ -102,7 +104,8 @@ impl Builder {
     /// An empty network, for one run of one seed.
     pub fn new(config: NetworkConfig, seed: u64, run: u64) -> Self {
         let world = World::new(Network::new(config), seed, run);
-        Self { world, apps: Vec::new(), faults: Vec::new(), probes: Vec::new(), seed, run }
+        let (apps, faults, probes, movers) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        Self { world, apps, faults, probes, movers, seed, run }
     }
 
     /// Adds a node. Names should differ: random streams bear them.
@@ -131,6 +134,19 @@ impl Builder {
         (self.link(a, b, config), self.link(b, a, config))
     }
 
+    /// Has a node of the radio that is added next move: its place there is that of the mover. Between such a node and all others
+    /// there are links, over which packets arrive while both are in reach. No static route follows it: it needs a router.
+    pub fn mobile(&mut self, node: NodeId, mover: Mover) {
+        self.movers.push((node, mover));
+    }
+
+    /// The stations that move, of the radio whose stations are these nodes.
+    fn take_movers(&mut self, nodes: &[NodeId]) -> Vec<(Station, Mover)> {
+        let station = |node: NodeId| nodes.iter().position(|on_air| *on_air == node);
+        let movers = std::mem::take(&mut self.movers).into_iter();
+        movers.filter_map(|(node, mover)| Some((Station(station(node)? as u32), mover))).collect()
+    }
+
     /// Puts nodes on the air, each at its place, and makes a link of every direction in which one hears another. Links
     /// and routers must be added with what is said here; the network must speak IPv6, and have one radio at most.
     ///
@@ -145,16 +161,17 @@ impl Builder {
     ) -> Result<(), ConfigError> {
         let positions: Vec<Position> = places.iter().map(|p| p.1).collect();
         let nodes: Vec<NodeId> = places.iter().map(|p| p.0).collect();
+        let movers = self.take_movers(&nodes);
         let radio = {
             let network = &self.world.network;
             let stream = |station: Station, purpose: &str| {
                 let name = format!("radio {}", network.node_name(nodes[station.0 as usize]));
                 Stream::new(self.seed, self.run, &name, purpose)
             };
-            Radio::new(config, &positions, stream)?
+            Radio::with_movers(config, &positions, movers, stream)?
         };
         let hearers: Vec<Vec<Station>> =
-            (0..nodes.len()).map(|i| radio.neighbours(Station(i as u32)).collect()).collect();
+            (0..nodes.len()).map(|i| radio.reachable(Station(i as u32)).collect()).collect();
         self.world.network.set_wireless(wireless, radio, nodes.clone());
         let link =
             LinkConfig { mtu: frames::MTU, ..LinkConfig::new(config.phy.bit_rate, config.phy.turnaround) };
@@ -181,16 +198,17 @@ impl Builder {
     ) -> Result<(), ConfigError> {
         let positions: Vec<Position> = places.iter().map(|p| p.1).collect();
         let nodes: Vec<NodeId> = places.iter().map(|p| p.0).collect();
+        let movers = self.take_movers(&nodes);
         let wifi = {
             let network = &self.world.network;
             let stream = |station: Station, purpose: &str| {
                 let name = format!("wifi {}", network.node_name(nodes[station.0 as usize]));
                 Stream::new(self.seed, self.run, &name, purpose)
             };
-            Wifi::new(config, &positions, stream)?
+            Wifi::with_movers(config, &positions, movers, stream)?
         };
         let hearers: Vec<Vec<Station>> =
-            (0..nodes.len()).map(|i| wifi.neighbours(Station(i as u32)).collect()).collect();
+            (0..nodes.len()).map(|i| wifi.reachable(Station(i as u32)).collect()).collect();
         self.world.network.set_adhoc(adhoc, wifi, config.propagation.loss, nodes.clone());
         let room = u32::from(config.phy.max_mpdu).saturating_sub(ieee80211::data_len(0) as u32);
         let link = LinkConfig {

@@ -39,7 +39,7 @@
 //! # Limits
 //!
 //! One channel, one rate for data and one for all else; no infrastructure, beacons, power save, fragments or security.
-//! Stations do not move, there is no fading, and signals need no time from one station to another: at 300 m it would be a
+//! There is no fading, and signals need no time from one station to another: at 300 m it would be a
 //! microsecond. A NAV set by an RTS is kept even if nothing follows (the reset of clause 9.2.5.4 is not compulsory).
 
 mod access;
@@ -67,6 +67,7 @@ pub use crate::air::Station;
 pub use crate::air::error::{ConfigError, SendError};
 pub use crate::air::geometry::{LinkMetrics, Position};
 pub use crate::air::meter::{EnergyUse, RadioState, StateTime};
+pub use crate::air::motion::Mover;
 pub use config::{Eifs, FirstAccess, MacConfig, ResponseTimeout, WifiConfig, Window};
 pub use energy::PowerConfig;
 pub use metrics::StationMetrics;
@@ -211,8 +212,22 @@ impl Wifi {
         positions: &[Position],
         stream: impl Fn(Station, &str) -> Stream,
     ) -> Result<Self, ConfigError> {
+        Self::with_movers(config, positions, Vec::new(), stream)
+    }
+
+    /// The same with stations that move, in place of those at the positions of the same number. Each frame costs as much as
+    /// there are stations, and memory grows with their square.
+    pub fn with_movers(
+        config: WifiConfig,
+        positions: &[Position],
+        movers: Vec<(Station, Mover)>,
+        stream: impl Fn(Station, &str) -> Stream,
+    ) -> Result<Self, ConfigError> {
         config.check()?;
-        let neighbours = Neighbours::new(&config.propagation, positions, &stream)?;
+        let neighbours = match movers.is_empty() {
+            true => Neighbours::new(&config.propagation, positions, &stream)?,
+            false => Neighbours::moving(config.propagation, positions, movers, &stream)?,
+        };
         let medium = Medium::new(config.propagation.rules(), neighbours, &stream);
         let mac = |i| Mac::new(stream(Station(i), "mac"), config.mac.cw_min);
         Ok(Self {
@@ -332,10 +347,16 @@ impl Wifi {
         self.macs[station.0 as usize].is_idle()
     }
 
-    /// Those that can receive from a station, if nothing comes between, in their order.
+    /// Those that can receive from a station, if nothing comes between, in their order. Of stations that move, at the time of
+    /// its last frame.
     pub fn neighbours(&self, station: Station) -> impl Iterator<Item = Station> {
         let hearers = &self.medium.neighbours.hearers[self.medium.neighbours.of(station.0)];
         hearers.iter().filter(|h| h.marks & DECODABLE != 0).map(|h| Station(h.station))
+    }
+
+    /// The same, and if a station or the other moves, those that may come into reach.
+    pub fn reachable(&self, station: Station) -> impl Iterator<Item = Station> {
+        self.medium.neighbours.reachable(station.0)
     }
 
     /// Those that a transmission of a station touches: [`Wifi::neighbours`], and those that only sense it.

@@ -140,12 +140,12 @@ impl TaskLetter {
                 for (name, content) in encoded {
                     files.insert(name, STANDARD.decode(content).map_err(|e| foreign(&e))?.into());
                 }
-                let known = files.clone();
-                let trace = move |name: &str| match known.get(name) {
-                    Some(content) => Ok((name.to_owned(), content.to_vec())),
-                    None => Err("the job lacks it".to_owned()),
+                let sent = files.clone();
+                let read = move |name: &str| {
+                    let content = sent.get(name).ok_or("the job lacks it")?;
+                    String::from_utf8(content.to_vec()).map_err(|error| error.to_string())
                 };
-                let scenario = Source::new("job", text).with_traces(trace).scenario()?;
+                let scenario = Source::new("job", text).with_texts(read).scenario()?;
                 if let Some(name) = scenario.files().find(|name| !files.contains_key(*name)) {
                     return Err(foreign(&format!("it lacks the file `{name}`")));
                 }

@@ -235,9 +235,7 @@ impl Sweep {
         parsed: &Tree<'_>,
         parameters: &BTreeMap<String, Value>,
     ) -> Result<Task, Error> {
-        let place = folder.to_owned();
-        let length = move |name: &str| Some(std::fs::metadata(place.join(name)).ok()?.len());
-        let mut set = source.clone().with_lengths(length);
+        let mut set = source.clone().with_folder(folder);
         for path in &self.order {
             set = set.set(assignment(path, &parameters[path]));
         }

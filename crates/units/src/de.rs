@@ -5,7 +5,9 @@ use std::fmt;
 use serde::de::{Error as _, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::{Length, Limit, Probability, QueueSize, Rate, Size, Span, UnitError, did_you_mean, length};
+use super::{
+    Length, Limit, Probability, QueueSize, Rate, Size, Span, Speed, UnitError, did_you_mean, length,
+};
 
 /// Between message and hint of an error that a deserialiser passes on.
 pub const HINT_MARK: &str = "; hint: ";
@@ -66,6 +68,7 @@ quantity!(Rate);
 quantity!(Span);
 quantity!(Size);
 quantity!(QueueSize);
+quantity!(Speed);
 
 impl Serialize for Limit {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

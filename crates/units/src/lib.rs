@@ -14,6 +14,7 @@ mod length;
 mod quantity;
 #[cfg(feature = "schema")]
 mod schema;
+mod speed;
 #[cfg(feature = "text")]
 pub mod text;
 #[cfg(feature = "serde")]
@@ -30,6 +31,7 @@ use anabranch_core::time::Duration;
 pub use de::{HINT_MARK, ProbabilityVisitor, hint_from};
 pub use length::Length;
 pub use quantity::Quantity;
+pub use speed::Speed;
 #[cfg(feature = "serde")]
 pub use word::{WordError, keys_of, word, word_of, words_of};
 pub use words::{did_you_mean, nearest, quoted};

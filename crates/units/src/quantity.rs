@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::length::LENGTHS;
+use super::speed::SPEEDS;
 use super::{PACKETS, RATES, SIZES, SPANS, UnitError, parse};
 
 /// A quantity in the base unit of its kind, which is what the kind is told by.
@@ -11,14 +12,14 @@ use super::{PACKETS, RATES, SIZES, SPANS, UnitError, parse};
 pub struct Quantity {
     /// How many base units.
     pub value: u64,
-    /// The base unit: `bit/s`, `ns`, `B`, `packets` or `mm`.
+    /// The base unit: `bit/s`, `ns`, `B`, `packets`, `mm` or `mm/h`.
     pub unit: &'static str,
 }
 
 impl FromStr for Quantity {
     type Err = UnitError;
     fn from_str(text: &str) -> Result<Self, UnitError> {
-        let kinds = [RATES, SPANS, SIZES, PACKETS, LENGTHS];
+        let kinds = [RATES, SPANS, SIZES, PACKETS, LENGTHS, SPEEDS];
         let (value, name) = parse(text, &kinds, "a quantity such as \"250 kbit/s\" or \"25 ms\"")?;
         let kind = kinds.iter().find(|kind| kind.iter().any(|(unit, _)| *unit == name));
         let unit = kind.map_or(name, |kind| kind[0].0);
@@ -44,6 +45,7 @@ mod tests {
             ("1.5 KiB", 1_536, "B"),
             ("1 packet", 1, "packets"),
             ("50 m", 50_000, "mm"),
+            ("5 m/s", 18_000_000, "mm/h"),
         ] {
             let quantity: Quantity = text.parse().unwrap();
             assert_eq!(quantity, Quantity { value, unit }, "{text}");

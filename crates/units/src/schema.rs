@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
-use super::{Length, Limit, Probability, QueueSize, Rate, Size, Span};
+use super::{Length, Limit, Probability, QueueSize, Rate, Size, Span, Speed};
 
 /// A quantity that is written as a string.
 macro_rules! quantity {
@@ -39,6 +39,11 @@ quantity!(
     QueueSize,
     r"^(unlimited|[0-9]+(\.0+)? ?packets?|[0-9]+(\.[0-9]+)? ?([kMG]?B|[KMG]iB))$",
     "What a queue holds at most: packets, or octets, such as \"100 packets\" or \"64 kB\", or \"unlimited\"."
+);
+quantity!(
+    Speed,
+    r"^[0-9]+(\.[0-9]+)? ?(mm/h|mm/s|cm/s|m/s|km/h)$",
+    "A speed in m/s, cm/s, mm/s, km/h or mm/h, such as \"5 m/s\"."
 );
 
 impl JsonSchema for Limit {

@@ -51,6 +51,11 @@ place = { random = { width = "400 m", height = "200 m" } }
 [[nodes]]
 name = "r{i}-{j}"
 count = [2, 2, 2]
+
+[[nodes]]
+name = "walker{i}"
+count = 5
+mobility = { random-waypoint = { width = "400 m", height = "200 m", speed = ["1 m/s", "2 m/s"], pause = "10 s" } }
 "#,
     ),
     (
@@ -68,6 +73,14 @@ nearest = { count = 3, hops = 2, of = "sink" }
 
 [group.cellular]
 shorten-paths = { count = 2, to = "sink" }
+"#,
+    ),
+    (
+        "topology",
+        r#"
+[topology]
+graphml = "Abilene.graphml"
+link = { rate = "1 Gbit/s", delay = "1 ms", queue = "200 packets" }
 "#,
     ),
     (

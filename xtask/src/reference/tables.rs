@@ -34,13 +34,14 @@ pub(super) const IMPLIED: [(&str, (&str, &str)); 7] = [
 ];
 
 /// The order in which the tables of the file are read best. What is not here comes behind.
-const ORDER: [&str; 20] = [
+const ORDER: [&str; 21] = [
     "network",
     "node",
     "nodes",
     "deployment",
     "group",
     "link",
+    "topology",
     "radio",
     "paths",
     "wifi",
@@ -76,6 +77,7 @@ there is to say of radio beyond the keys in [Radio in a scenario](scenario-radio
 | size | `B`, `kB`, `MB`, `GB`, by factors of 1000; `KiB`, `MiB`, `GiB`, of 1024 | `\"129 kB\"`, `\"64 KiB\"` |
 | queue's size | a size, a number of packets, or `unlimited` | `\"100 packets\"` |
 | length | `mm`, `cm`, `m`, `km`; a bare number is metres | `\"50 m\"`, `50` |
+| speed | `m/s`, `cm/s`, `mm/s`, `mm/h`, `km/h` | `\"5 m/s\"`, `\"30 km/h\"` |
 | probability | 0 to 1, or `%` | `0.02`, `\"2 %\"` |
 
 **Overriding.** `--set PATH=VALUE` changes a value from outside: `--set link.radio1.rate=\"56 kbit/s\"`, `--set \"link.*.loss=2 %\"` for

@@ -21,12 +21,13 @@ pub(super) struct Taken {
 }
 
 /// The definitions that are units, with the place on the page that explains them.
-const UNITS: [(&str, &str); 8] = [
+const UNITS: [(&str, &str); 9] = [
     ("Span", "a [time](#values)"),
     ("Rate", "a [rate](#values)"),
     ("Size", "a [size](#values)"),
     ("QueueSize", "a [queue's size](#values)"),
     ("Length", "a [length](#values)"),
+    ("Speed", "a [speed](#values)"),
     ("Probability", "a [probability](#values)"),
     ("Limit", "a whole number, `\"none\"` or `\"off\"`"),
     ("SizeLimit", "a [size](#values), or `\"none\"`"),

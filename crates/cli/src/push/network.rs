@@ -13,7 +13,6 @@ use anabranch_sim::scenario::{Gateways, NodeKind, Scenario, Source, TransferSpec
 use bytes::Bytes;
 
 use super::faults::GatewayFault;
-use crate::run::traces_beside;
 
 /// The network that needs no file.
 const BUILT_IN: &str = include_str!("../../../../scenarios/three-gateways.toml");
@@ -79,9 +78,9 @@ struct Found {
 impl Found {
     /// The first SET transfer, with the file, of `length` bytes, in the place of its bytes.
     fn new(network: &Network, length: u64) -> Result<Self, Error> {
-        let source =
-            Source::new(network.name.clone(), network.text.clone()).with_lengths(move |_| Some(length));
-        let source = source.with_traces(traces_beside(Path::new(&network.name)));
+        let folder = Path::new(&network.name).parent().unwrap_or(Path::new(""));
+        let source = Source::new(network.name.clone(), network.text.clone()).with_folder(folder);
+        let source = source.with_lengths(move |_| Some(length));
         let said = source.scenario()?;
         let Some(transfer) = said.transfers.iter().position(is_striped) else {
             return Err(Error::input(format!("{}: no transfer of kind \"set\"", network.name)).with_hint(

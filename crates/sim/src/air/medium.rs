@@ -153,7 +153,11 @@ impl Medium {
         to: Option<u32>,
         witness: &mut W,
     ) {
+        self.neighbours.locate(now, from);
         for &Hearer { station, marks, power } in &self.neighbours.hearers[self.neighbours.of(from)] {
+            if marks == 0 {
+                continue;
+            }
             let carrier = &mut self.carriers[station as usize];
             carrier.sensed += u32::from(marks & SENSED != 0);
             if marks & INTERFERING == 0 {
@@ -181,7 +185,10 @@ impl Medium {
     /// The frame of a station ends.
     pub(crate) fn end<W: Witness>(&mut self, now: Instant, from: u32, witness: &mut W) {
         for link in self.neighbours.of(from) {
-            let station = self.neighbours.hearers[link].station;
+            let Hearer { station, marks, .. } = self.neighbours.hearers[link];
+            if marks == 0 {
+                continue;
+            }
             let Some(lock) = self.fade(now, from, link, witness) else {
                 witness.failed(station, None);
                 continue;
@@ -204,7 +211,10 @@ impl Medium {
     /// The frame of a station breaks off: nobody receives it.
     pub(crate) fn cut<W: Witness>(&mut self, now: Instant, from: u32, witness: &mut W) {
         for link in self.neighbours.of(from) {
-            let station = self.neighbours.hearers[link].station;
+            let Hearer { station, marks, .. } = self.neighbours.hearers[link];
+            if marks == 0 {
+                continue;
+            }
             let lock = self.fade(now, from, link, witness);
             if lock.as_ref().is_some_and(|lock| lock.wanted) {
                 self.receivers[station as usize].spoils.missed += 1;

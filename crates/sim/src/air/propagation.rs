@@ -1,8 +1,10 @@
 //! Who hears whom, and how strongly.
 //!
 //! Sources: Rappaport, Wireless Communications, section 4.9 (log-distance path loss with shadowing); the unit
-//! disk with three ranges is that of ns-2. Nothing here changes during a run: there is no fading, and no
-//! station moves.
+//! disk with three ranges is that of ns-2. Nothing here changes during a run: there is no fading, and a pair of stations keeps
+//! its shadowing wherever they move.
+
+use std::fmt;
 
 use super::error::ConfigError;
 use crate::math::{decibels, exp, from_decibels, ln};
@@ -151,12 +153,16 @@ impl LogDistance {
 }
 
 /// Who is heard how far and how strongly: what [`super::geometry`] asks of a model.
-pub(crate) trait Propagate {
+pub(crate) trait Propagate: fmt::Debug + Send + Sync {
     /// Metres beyond which nothing is heard.
     fn reach(&self) -> f64;
 
-    /// What a station hears of another at so many metres; `shadowing` is called for a pair that has some.
-    fn signal(&self, distance: f64, shadowing: impl FnOnce() -> Stream) -> Option<Strength>;
+    /// What a station hears of another at so many metres; `shadowing` is called for the normal deviate of a pair that has
+    /// some.
+    fn signal(&self, distance: f64, shadowing: &mut dyn FnMut() -> f64) -> Option<Strength>;
+
+    /// Pairs have shadowing.
+    fn is_shadowed(&self) -> bool;
 
     /// Probability that a link loses a frame, unless the link has its own.
     fn loss(&self) -> f64;
@@ -183,11 +189,15 @@ impl Propagate for Propagation {
         }
     }
 
-    fn signal(&self, distance: f64, shadowing: impl FnOnce() -> Stream) -> Option<Strength> {
+    fn signal(&self, distance: f64, shadowing: &mut dyn FnMut() -> f64) -> Option<Strength> {
         match self {
             Self::UnitDisk(disk) => disk.signal(distance),
             Self::LogDistance(model) => model.signal(distance, shadowing),
         }
+    }
+
+    fn is_shadowed(&self) -> bool {
+        matches!(self, Self::LogDistance(model) if model.shadowing_db > 0.0)
     }
 
     fn loss(&self) -> f64 {
@@ -271,11 +281,11 @@ impl LogDistance {
         Ok(())
     }
 
-    fn signal(&self, distance: f64, shadowing: impl FnOnce() -> Stream) -> Option<Strength> {
+    fn signal(&self, distance: f64, shadowing: &mut dyn FnMut() -> f64) -> Option<Strength> {
         let mut dbm =
             self.tx_power_dbm - self.reference_loss_db - self.exponent * decibels(distance.max(1.0));
         if self.shadowing_db > 0.0 {
-            dbm += self.shadowing_db * normal(&mut shadowing()).clamp(-SHADOWING_CUT, SHADOWING_CUT);
+            dbm += self.shadowing_db * shadowing().clamp(-SHADOWING_CUT, SHADOWING_CUT);
         }
         if dbm < self.weakest_dbm {
             return None;
@@ -289,7 +299,7 @@ impl LogDistance {
 }
 
 /// A standard normal deviate, by Marsaglia's polar method: square root and logarithm only.
-fn normal(stream: &mut Stream) -> f64 {
+pub(crate) fn normal(stream: &mut Stream) -> f64 {
     loop {
         let (u, v) = (2.0 * stream.uniform() - 1.0, 2.0 * stream.uniform() - 1.0);
         let square = u * u + v * v;
@@ -308,8 +318,8 @@ const NEAREST: f64 = 1e-3;
 mod tests {
     use super::*;
 
-    fn unshadowed() -> Stream {
-        Stream::new(0, 0, "test", "none")
+    fn unshadowed() -> f64 {
+        unreachable!("there is no shadowing")
     }
 
     #[test]
@@ -326,13 +336,13 @@ mod tests {
     #[test]
     fn path_loss_by_hand() {
         let model = LogDistance { shadowing_db: 0.0, ..LogDistance::default() };
-        let at = |d| decibels(model.signal(d, unshadowed).expect("near").power);
+        let at = |d| decibels(model.signal(d, &mut unshadowed).expect("near").power);
         assert!((at(1.0) + 40.2).abs() < 1e-9);
         assert!((at(10.0) + 70.2).abs() < 1e-9);
         let reach = Propagation::LogDistance(model).reach();
         assert!((reach - 10f64.powf(67.8 / 30.0)).abs() < 1e-9, "{reach}");
-        assert!(model.signal(reach * 0.999, unshadowed).is_some());
-        assert!(model.signal(reach * 1.001, unshadowed).is_none());
+        assert!(model.signal(reach * 0.999, &mut unshadowed).is_some());
+        assert!(model.signal(reach * 1.001, &mut unshadowed).is_none());
     }
 
     #[test]

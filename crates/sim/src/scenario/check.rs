@@ -5,6 +5,7 @@ mod emulation;
 mod events;
 mod interfaces;
 mod links;
+mod mobility;
 mod probe;
 mod radio;
 mod random;
@@ -29,6 +30,7 @@ use super::identity::ScenarioDigest;
 use super::rdca::RdcaOptions;
 use super::source::{Source, Step, matches};
 use super::tcp::TcpProfile;
+use super::topology;
 use super::units::{keys_of, quoted};
 use super::{ContentSpec, Gateways, NodeKind, NodeSpec, RouteSpec, Scenario, Scheme, WaySpec, advice};
 use super::{ScenarioError, did_you_mean, nearest};
@@ -62,7 +64,7 @@ impl Source {
 
     /// The scenario of a tree, which is made again if its places are asked for: most scenarios have no error.
     pub(super) fn scenario_of<'s>(&'s self, tree: &dyn Fn() -> Checked<Tree<'s>>) -> Checked<Scenario> {
-        let whole = || chain::spread(self, tree()?);
+        let whole = || chain::spread(self, topology::grow(self, tree()?)?);
         let read = self.read(whole()?);
         let mut file: FileConfig = read.or_else(|error| Err(alias::hinted(error, &whole()?)))?;
         file.sweep.clear();
@@ -202,6 +204,8 @@ impl<'s> Checker<'s> {
             section.lateness = section.lateness.filter(|span| means && *span != fifty_ms());
         }
         let channel = self.channel(&mut file)?;
+        let said: Vec<bool> = file.node.iter().map(|node| node.position.is_some()).collect();
+        let (mobility, read_from) = self.mobility(&deployment, &mut file)?;
         let (deployment, drawn) = self.deployment(deployment, channel.as_ref(), &mut file)?.unzip();
         let radio = self.radio(channel, &file)?;
         let aodv = self.aodv(&mut file)?;
@@ -216,6 +220,7 @@ impl<'s> Checker<'s> {
             radio,
             aodv,
             deployment,
+            mobility,
             paths: None,
             routes: Vec::new(),
             ways: Vec::new(),
@@ -225,6 +230,7 @@ impl<'s> Checker<'s> {
             faults: Vec::new(),
             random_events: Vec::new(),
             emulation,
+            read_from,
             advised: BTreeMap::new(),
             digest: ScenarioDigest::default(),
             resolved: file,
@@ -246,6 +252,10 @@ impl<'s> Checker<'s> {
         scenario.random_events = self.random_events(&scenario)?;
         // Groups of nodes are said once.
         scenario.resolved.node.truncate(self.said);
+        // Where nodes that move start is another matter in each run.
+        for (node, said) in scenario.resolved.node.iter_mut().zip(said) {
+            node.position = node.position.filter(|_| said);
+        }
         self.advise(&mut scenario)?;
         scenario.digest = ScenarioDigest::of(&mut scenario.resolved);
         scenario.shrink();

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use anabranch_core::set::Energy;
 
 use super::emulation::HostKind;
+use super::mobility::MobilityName;
 use super::node::NodeKind;
 use super::options::or_off;
 use super::units::Length;
@@ -58,6 +59,9 @@ pub struct NodesSection {
     /// Where they are: a generator. Nodes with a place are on the air.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub place: Option<PlaceName>,
+    /// How each of them moves. Nodes that move are on the air, also without a `place`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mobility: Option<MobilityName>,
 }
 
 /// How many nodes there are.
@@ -150,7 +154,7 @@ pub enum PlaceName {
 pub struct DeploymentSection {
     /// Number of different placements, in turn over the runs; 0 for one of its own in each run.
     pub placements: u64,
-    /// Draw again until all nodes on the air are connected over hops within the range of the radio.
+    /// Draw again until all nodes on the air that do not move are connected over hops within the range of the radio.
     pub connected: bool,
     /// Draws after which a run fails, 1 to 1,000,000.
     pub tries: u32,
@@ -202,6 +206,8 @@ pub struct Deployment {
     pub range: f64,
     /// The nodes on the air, in order.
     pub sites: Vec<(NodeId, Site)>,
+    /// The nodes that move, in order: places need not connect them.
+    pub mobile: Vec<NodeId>,
     /// The groups by name; nodes as indices into `sites`.
     pub groups: Vec<(String, Choice)>,
 }
@@ -319,7 +325,7 @@ impl Deployment {
         let mut lacking = None;
         for _ in 0..tries {
             let places: Vec<Position> = self.sites.iter().map(|(_, site)| site.draw(&mut random)).collect();
-            if self.section.connected && !is_connected(&places, self.range) {
+            if self.section.connected && !self.is_connected(&places) {
                 continue;
             }
             match self.choose(&places, &mut random, (seed, placement)) {
@@ -340,6 +346,16 @@ impl Deployment {
     /// Every run has the same places, and no draw decides who is chosen.
     fn is_fixed(&self) -> bool {
         self.sites.iter().all(|(_, site)| matches!(site, Site::At(_)))
+    }
+
+    /// All that do not move are connected.
+    fn is_connected(&self, places: &[Position]) -> bool {
+        if self.mobile.is_empty() {
+            return is_connected(places, self.range);
+        }
+        let stays = |node: &NodeId| self.mobile.binary_search(node).is_err();
+        let still = self.sites.iter().zip(places).filter(|((node, _), _)| stays(node));
+        is_connected(&still.map(|(_, place)| *place).collect::<Vec<_>>(), self.range)
     }
 
     /// The nodes of each group, or the group that there are none for.

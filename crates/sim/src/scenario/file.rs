@@ -20,6 +20,7 @@ use anabranch_core::set::Energy;
 
 use super::dtc::DtcProfile;
 use super::emulation::{EmulationSection, HostKind};
+use super::mobility::MobilityName;
 use super::mptcp::MptcpSection;
 pub use super::node::NodeKind;
 use super::options::{OrOff, WordOrTable, or_off};
@@ -30,6 +31,7 @@ use super::random::RandomEventSection;
 use super::rdca::RdcaProfile;
 use super::set::SetSection;
 use super::tcp::TcpProfile;
+use super::topology::TopologySection;
 use super::traffic::TrafficSection;
 use super::units::{Probability, ProbabilityVisitor, QueueSize, Rate, Size, Span};
 use super::wifi::WifiSection;
@@ -99,6 +101,9 @@ pub struct FileConfig {
     /// The links between them.
     #[serde(default)]
     pub link: Vec<LinkSection>,
+    /// Nodes and links out of a GraphML file. A scenario that is resolved has them as `[[node]]` and `[[link]]`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub topology: Option<TopologySection>,
     /// Routes that differ from the shortest.
     #[serde(default)]
     pub route: Vec<RouteSection>,
@@ -187,6 +192,10 @@ pub struct NodeSection {
     /// it has; the others are not.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "super::node::some_place")]
     pub position: Option<[f64; 2]>,
+    /// How it moves. A node that moves is on the air, also without a `position`, and needs `[aodv]` or `[paths]`; its cables stay as
+    /// they are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mobility: Option<MobilityName>,
     /// Its energy level, for the gateway table of SET.
     #[serde(default)]
     pub energy: Energy,
@@ -224,6 +233,7 @@ impl NodeSection {
             name: name.into(),
             kind,
             position: None,
+            mobility: None,
             energy: Energy::default(),
             neighbours: Vec::new(),
             dtc: None,

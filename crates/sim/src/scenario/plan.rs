@@ -83,16 +83,17 @@ impl PlannedTransfer {
 }
 
 impl Scenario {
-    /// Names of the files on which runs depend: those whose content is carried, and traces of links.
+    /// Names of the files on which runs depend: those whose content is carried, traces of links, and those that say how nodes move.
     pub fn files(&self) -> impl Iterator<Item = &str> {
         let carried = self.transfers.iter().filter_map(|t| match &t.content {
             ContentSpec::File(name) => Some(name.as_str()),
             ContentSpec::Bytes(_) | ContentSpec::Endless => None,
         });
-        carried.chain(self.resolved.link.iter().flat_map(LinkSection::files))
+        let traces = self.resolved.link.iter().flat_map(LinkSection::files);
+        carried.chain(traces).chain(self.read_from.iter().map(String::as_str))
     }
 
-    /// Plans a run. `files` has the content of each of [`Scenario::files`].
+    /// Plans a run. `files` has the content of each of [`Scenario::files`] that is carried.
     ///
     /// # Errors
     ///
@@ -129,13 +130,19 @@ impl Scenario {
     ///
     /// If nodes cannot be placed as the scenario wants them.
     pub fn draw(&self, seed: u64, run: u64) -> Result<Drawn, Undrawable> {
-        match &self.deployment {
-            Some(deployment) => deployment.draw(seed, run),
+        let mut drawn = match &self.deployment {
+            Some(deployment) => deployment.draw(seed, run)?,
             None => {
                 let places = self.radio.iter().flat_map(|radio| radio.places.iter().copied());
-                Ok(Drawn { places: places.collect(), groups: Vec::new() })
+                Drawn { places: places.collect(), groups: Vec::new() }
+            }
+        };
+        for mobile in self.mobility.iter().filter(|mobile| !mobile.placed) {
+            if let Ok(at) = drawn.places.binary_search_by_key(&mobile.node, |(node, _)| *node) {
+                drawn.places[at].1 = mobile.mover(None, seed, run).place(Instant::ZERO);
             }
         }
+        Ok(drawn)
     }
 
     /// The network with its faults alone, in which nothing is carried.
@@ -171,6 +178,11 @@ impl Scenario {
             let id = builder.link(link.from, link.to, link.config);
             if !link.course.is_none() {
                 builder.follow(id, &link.course);
+            }
+        }
+        for (node, place) in &drawn.places {
+            if let Some(mobile) = self.mobile(*node) {
+                builder.mobile(*node, mobile.mover(Some(*place), seed, run));
             }
         }
         if let Some(radio) = &self.radio {

@@ -79,6 +79,10 @@ impl Scenario {
         let cables: BTreeSet<(NodeId, NodeId)> = cables.map(|link| (link.from(), link.to())).collect();
         for link in network.links() {
             let (from, to) = (link.from(), link.to());
+            // Nodes that move have a link to every other, over most of which nothing ever goes.
+            if link.is_wireless() && (self.mobile(from).is_some() || self.mobile(to).is_some()) {
+                continue;
+            }
             let beside = if link.is_wireless() && cables.contains(&(from, to)) { ".air" } else { "" };
             let place = format!("link.{}>{}{beside}", network.node_name(from), network.node_name(to));
             let m = link.metrics();

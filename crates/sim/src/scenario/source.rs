@@ -6,6 +6,7 @@ pub(super) mod traces;
 
 use std::fmt;
 use std::ops::Range;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use anabranch_units::text::Text;
@@ -25,20 +26,28 @@ pub struct Source {
     removed: Vec<String>,
     overrides: Vec<String>,
     policies: Policies,
-    lengths: Lengths,
     traces: Traces,
+    files: Files,
     selects: bool,
 }
 
 type Length = dyn Fn(&str) -> Option<u64> + Send + Sync;
+type Read = dyn Fn(&str) -> Result<String, String> + Send + Sync;
 
-/// The lengths of the files that transfers carry, by their names.
+/// What is known of files, by their names.
 #[derive(Clone)]
-struct Lengths(Arc<Length>);
+struct Files(Arc<Known>);
 
-impl fmt::Debug for Lengths {
+struct Known {
+    /// The lengths of those that transfers carry.
+    length: Box<Length>,
+    /// The texts of those that a scenario is read with.
+    text: Box<Read>,
+}
+
+impl fmt::Debug for Files {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Lengths")
+        f.write_str("Files")
     }
 }
 
@@ -69,8 +78,11 @@ impl Source {
             removed: Vec::new(),
             overrides: Vec::new(),
             policies: Policies::default(),
-            lengths: Lengths(Arc::new(|_| None)),
             traces: Traces::default(),
+            files: Files(Arc::new(Known {
+                length: Box::new(|_| None),
+                text: Box::new(|_| Err("no files can be read here".to_owned())),
+            })),
             selects: false,
         }
     }
@@ -94,19 +106,33 @@ impl Source {
     /// Tells the length in bytes of each file that a transfer carries, by the name that the scenario gives the file; `None` if
     /// it cannot be found. Only a transfer with `gateways = "best"` needs the length.
     pub fn with_lengths(self, length: impl Fn(&str) -> Option<u64> + Send + Sync + 'static) -> Self {
-        Self { lengths: Lengths(Arc::new(length)), ..self }
+        let Files(known) = self.files;
+        let text = Box::new(move |name: &str| (known.text)(name));
+        Self { files: Files(Arc::new(Known { length: Box::new(length), text })), ..self }
     }
 
-    /// Says what is in the files that traces of links name: the path by which errors call a file, and its content. Each is read once for
-    /// this source and all that are cloned from it. Only a link with a `trace` needs it.
-    pub fn with_traces(
-        self,
-        read: impl Fn(&str) -> Result<(String, Vec<u8>), String> + Send + Sync + 'static,
-    ) -> Self {
-        Self { traces: Traces::new(read), ..self }
+    /// Reads each file that has a trace of a link, a topology, or how nodes move, by the name that the scenario gives it: its text, or
+    /// why there is none.
+    pub fn with_texts(self, read: impl Fn(&str) -> Result<String, String> + Send + Sync + 'static) -> Self {
+        let Files(known) = self.files;
+        let length = Box::new(move |name: &str| (known.length)(name));
+        let read = Arc::new(read);
+        let same = read.clone();
+        let traces = Traces::new(move |name| same(name));
+        let text = Box::new(move |name: &str| read(name));
+        Self { files: Files(Arc::new(Known { length, text })), traces, ..self }
     }
 
-    /// The traces of links, as [`Source::with_traces`] has their files.
+    /// Tells the lengths of files ([`Source::with_lengths`]) and reads them ([`Source::with_texts`]) from the scenario's folder.
+    pub fn with_folder(self, folder: impl Into<PathBuf>) -> Self {
+        let folder = Arc::new(folder.into());
+        let same = folder.clone();
+        self.with_lengths(move |name| Some(std::fs::metadata(folder.join(name)).ok()?.len())).with_texts(
+            move |name| std::fs::read_to_string(same.join(name)).map_err(|error| error.to_string()),
+        )
+    }
+
+    /// The traces of links, of files that are each read once for this source and all that are cloned from it.
     pub(super) fn traces(&self) -> &Traces {
         &self.traces
     }
@@ -118,7 +144,12 @@ impl Source {
 
     /// The length of a file, as [`Source::with_lengths`] tells it.
     pub(super) fn length_of(&self, file: &str) -> Option<u64> {
-        (self.lengths.0)(file)
+        (self.files.0.length)(file)
+    }
+
+    /// The text of a file, as [`Source::with_texts`] reads it.
+    pub(super) fn text_of(&self, file: &str) -> Result<String, String> {
+        (self.files.0.text)(file)
     }
 
     /// Whether an override, an axis of the file's own sweep or an alias selects among profiles, so that some have no user.

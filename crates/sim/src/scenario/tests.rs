@@ -13,6 +13,7 @@ mod hosts;
 mod malformed;
 mod mesh;
 mod messages;
+mod mobility;
 mod mptcp;
 mod names;
 mod packets;
@@ -20,6 +21,7 @@ mod policies;
 mod probes;
 mod radio;
 mod star;
+mod topology;
 mod traces;
 mod traffic;
 mod varying;
@@ -781,7 +783,7 @@ fn errors_of_overrides_name_them() {
     check_set(
         "stpo=1 s",
         expect![[r#"
-            --set stpo=1 s: unknown key `stpo`, expected one of `name`, `description`, `seed`, `stop`, `network`, `tcp`, `dtc`, `rdca`, `buffers`, `radio`, `paths`, `wifi`, `aodv`, `node`, `nodes`, `deployment`, `group`, `link`, `route`, `transfer`, `traffic`, `probe`, `event`, `random-event`, `emulation`, `alias`, `sweep`
+            --set stpo=1 s: unknown key `stpo`, expected one of `name`, `description`, `seed`, `stop`, `network`, `tcp`, `dtc`, `rdca`, `buffers`, `radio`, `paths`, `wifi`, `aodv`, `node`, `nodes`, `deployment`, `group`, `link`, `topology`, `route`, `transfer`, `traffic`, `probe`, `event`, `random-event`, `emulation`, `alias`, `sweep`
               hint: did you mean `stop`?"#]],
     );
     check_set(

@@ -7,7 +7,6 @@
 use crate::air::error::ConfigError;
 use crate::air::medium::Rules;
 use crate::air::propagation::{DECODABLE, INTERFERING, Propagate, SENSED, Strength};
-use crate::random::Stream;
 
 /// How power falls with the distance d.
 #[derive(Clone, Copy, PartialEq, Debug, serde::Deserialize, serde::Serialize)]
@@ -147,7 +146,7 @@ impl Propagate for Thresholds {
         self.carrier_sense_range
     }
 
-    fn signal(&self, distance: f64, _: impl FnOnce() -> Stream) -> Option<Strength> {
+    fn signal(&self, distance: f64, _: &mut dyn FnMut() -> f64) -> Option<Strength> {
         // The same formula for both sides, so that a station at the very range is within it.
         let power = self.power(distance);
         if power < self.power(self.carrier_sense_range) {
@@ -155,6 +154,10 @@ impl Propagate for Thresholds {
         }
         let decodable = if power >= self.power(self.range) { DECODABLE } else { 0 };
         Some(Strength { power, marks: decodable | INTERFERING | SENSED })
+    }
+
+    fn is_shadowed(&self) -> bool {
+        false
     }
 
     fn loss(&self) -> f64 {
@@ -197,7 +200,7 @@ mod tests {
     #[test]
     fn ranges_are_inclusive() {
         let radio = Thresholds::wavelan_914_mhz(100.0);
-        let marks = |d| radio.signal(d, || Stream::new(0, 0, "test", "none")).map(|s| s.marks);
+        let marks = |d| radio.signal(d, &mut || unreachable!("there is no shadowing")).map(|s| s.marks);
         assert_eq!(marks(100.0), Some(DECODABLE | INTERFERING | SENSED));
         assert_eq!(marks(100.01), Some(INTERFERING | SENSED));
         assert_eq!(marks(radio.carrier_sense_range), Some(INTERFERING | SENSED));

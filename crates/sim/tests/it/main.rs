@@ -25,6 +25,7 @@ mod determinism;
 mod events;
 mod fragment_forwarding;
 mod hops;
+mod mobility;
 mod outside;
 mod pcapng;
 mod radio;

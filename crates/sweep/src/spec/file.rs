@@ -203,12 +203,7 @@ impl Reader {
             self.error(said.span(), format!("cannot read {}: {error}", path.display()), Some(&hint))
         })?;
         let folder = path.parent().unwrap_or(Path::new("")).to_owned();
-        let place = folder.clone();
-        let source = Source::new(path.display().to_string(), text).with_traces(move |name| {
-            let file = place.join(name);
-            let content = std::fs::read(&file).map_err(|error| error.to_string())?;
-            Ok((file.display().to_string(), content))
-        });
+        let source = Source::new(path.display().to_string(), text).with_folder(&folder);
         Ok(Subject::Scenario { source, folder })
     }
 

@@ -1,4 +1,5 @@
-// One run of a radio cell with ns-3: IEEE 802.15.4 (LrWpan), 802.11b (YansWifi) or AODV over 802.11b. Prints one line of
+// One run of a radio cell with ns-3: IEEE 802.15.4 (LrWpan), 802.11b (YansWifi) or AODV over 802.11b, among nodes that
+// stand or move. Prints one line of
 // JSON. `compare/radio.rs` compiles and starts this program; docs/validation.md says what is compared.
 //
 // Every attribute of ns-3 can be set from the command line.
@@ -57,6 +58,13 @@ struct Options
     bool wholeCca = false;
     // AODV is not told of packets that the MAC gives up.
     bool fixedRoutes = false;
+    // AODV sends Hello messages.
+    bool hello = false;
+    // AODV is told of each packet that the MAC gives up, and takes no neighbour for gone before.
+    bool feedback = false;
+    // Movements in the format of ns-2, and how many of the nodes send.
+    std::string movements;
+    uint32_t sources = 1;
     double seconds = 10.0;
     // Seconds before that are not counted.
     double warmup = 0.0;
@@ -72,6 +80,9 @@ struct Count
     uint64_t onAir{0};
     // Frames or packets handed to the senders.
     uint64_t offered{0};
+    // Messages of AODV that nodes have sent or passed on, and Hello messages among them.
+    uint64_t routing{0};
+    uint64_t hellos{0};
     Time from;
 
     void Add(uint64_t& counter)
@@ -321,8 +332,8 @@ std::vector<OnAir> g_onAir;
 class Overlap : public ErrorModel
 {
   public:
-    Overlap(Vector place, double sensed)
-        : m_place(place),
+    Overlap(Ptr<MobilityModel> receiver, double sensed)
+        : m_receiver(receiver),
           m_sensed(sensed)
     {
     }
@@ -333,9 +344,10 @@ class Overlap : public ErrorModel
         auto is = [packet](const OnAir& frame) { return frame.uid == packet->GetUid(); };
         auto own = std::find_if(g_onAir.rbegin(), g_onAir.rend(), is);
         NS_ABORT_MSG_IF(own == g_onAir.rend(), "a frame that nobody has sent");
-        double distance = CalculateDistance(own->place, m_place);
+        Vector place = m_receiver->GetPosition();
+        double distance = CalculateDistance(own->place, place);
         return std::any_of(g_onAir.begin(), g_onAir.end(), [&](const OnAir& other) {
-            double from = CalculateDistance(other.place, m_place);
+            double from = CalculateDistance(other.place, place);
             bool overlaps = other.begin < own->end && other.end > own->begin;
             return &other != &*own && overlaps && from > 0.0 && from <= m_sensed && from < sqrt(10.0) * distance;
         });
@@ -345,7 +357,7 @@ class Overlap : public ErrorModel
     {
     }
 
-    Vector m_place;
+    Ptr<MobilityModel> m_receiver;
     double m_sensed;
 };
 
@@ -422,12 +434,14 @@ InstallWifi(const Options& options, const NodeContainer& nodes, uint32_t queue)
     for (uint32_t i = 0; i < devices.GetN(); ++i)
     {
         Ptr<WifiPhy> device = DynamicCast<WifiNetDevice>(devices.Get(i))->GetPhy();
-        Vector place = nodes.Get(i)->GetObject<MobilityModel>()->GetPosition();
+        Ptr<MobilityModel> place = nodes.Get(i)->GetObject<MobilityModel>();
         device->SetPostReceptionErrorModel(Create<Overlap>(place, options.sensed));
         device->TraceConnectWithoutContext(
             "PhyTxBegin",
             Callback<void, Ptr<const Packet>, double>(
-                [place, mbps](Ptr<const Packet> packet, double power) { BeginOnAir(place, mbps, packet, power); }));
+                [place, mbps](Ptr<const Packet> packet, double power) {
+                    BeginOnAir(place->GetPosition(), mbps, packet, power);
+                }));
     }
     return devices;
 }
@@ -507,23 +521,88 @@ SendDatagram(Ptr<Socket> socket, uint32_t bytes, Time interval)
     Simulator::Schedule(interval, &SendDatagram, socket, bytes, interval);
 }
 
-// Scene "aodv": a chain with a flow from its first node to its last.
+// Counts a packet that a node sends or passes on, if it is of AODV.
 void
-SetUpAodv(const Options& options)
+CountRouting(Ptr<const Packet> packet, Ptr<Ipv4>, uint32_t)
 {
-    NodeContainer nodes(options.stations + 1);
-    for (uint32_t i = 0; i <= options.stations; ++i)
+    Ptr<Packet> copy = packet->Copy();
+    Ipv4Header ip;
+    UdpHeader udp;
+    aodv::TypeHeader type(aodv::AODVTYPE_RREQ);
+    copy->RemoveHeader(ip);
+    if (ip.GetProtocol() != UdpL4Protocol::PROT_NUMBER || copy->RemoveHeader(udp) == 0 ||
+        udp.GetDestinationPort() != aodv::RoutingProtocol::AODV_PORT)
     {
-        nodes.Get(i)->AggregateObject(At(options.distance * i, 0.0));
+        return;
     }
+    copy->RemoveHeader(type);
+    g_count.Add(g_count.routing);
+    // Of replies only Hello messages are broadcast.
+    if (type.Get() == aodv::AODVTYPE_RREP && (ip.GetDestination().Get() & 0xff) == 0xff)
+    {
+        g_count.Add(g_count.hellos);
+    }
+}
+
+// What the template below defines: AODV's list of neighbours, which is private.
+aodv::Neighbors& NeighboursOf(aodv::RoutingProtocol& protocol);
+
+template <aodv::Neighbors aodv::RoutingProtocol::*MEMBER>
+struct Access
+{
+    friend aodv::Neighbors& NeighboursOf(aodv::RoutingProtocol& protocol)
+    {
+        return protocol.*MEMBER;
+    }
+};
+
+// An explicit instantiation may name private members.
+template struct Access<&aodv::RoutingProtocol::m_nb>;
+
+// Has AODV hear of all of a node's lost frames. Neighbors::ProcessTxError looks for the receiver in a list of neighbours, in
+// which a node is only for some seconds after a request of it, or after data that was passed on to it. So a source does not
+// hear of frames to a neighbour of which it had a reply alone; and without Hello messages a neighbour that was silent for two
+// seconds is taken for gone, with all routes over it. Here all nodes are in the list, and come back when they are taken out.
+void
+TellOfLostFrames(Ptr<Node> node, Ptr<NetDevice> device, const Ipv4InterfaceContainer& addresses)
+{
+    Ptr<aodv::RoutingProtocol> protocol =
+        DynamicCast<aodv::RoutingProtocol>(node->GetObject<Ipv4>()->GetRoutingProtocol());
+    NS_ABORT_MSG_UNLESS(protocol, "the node does not speak AODV");
+    auto know = [protocol, addresses] {
+        for (uint32_t i = 0; i < addresses.GetN(); ++i)
+        {
+            NeighboursOf(*protocol).Update(addresses.GetAddress(i), Seconds(1e6));
+        }
+    };
+    know();
+    DynamicCast<WifiNetDevice>(device)->GetMac()->TraceConnectWithoutContext(
+        "DroppedMpdu",
+        Callback<void, WifiMacDropReason, Ptr<const WifiMpdu>>(
+            [know](WifiMacDropReason, Ptr<const WifiMpdu>) { Simulator::ScheduleNow(know); }));
+}
+
+constexpr uint16_t PORT = 700;
+// IP and UDP.
+constexpr uint32_t HEADERS = 20 + 8;
+
+// AODV over 802.11 on nodes that have places: their addresses.
+Ipv4InterfaceContainer
+InstallAodv(const Options& options, const NodeContainer& nodes)
+{
     // 50 packets, and the one that the MAC is sending, which ns-3 leaves in the queue.
     NetDeviceContainer devices = InstallWifi(options, nodes, 51);
 
     // The constants of RFC 3561 section 10, which are our defaults; failures of the link layer in place of Hello messages.
     AodvHelper aodv;
-    aodv.Set("EnableHello", BooleanValue(false));
+    aodv.Set("EnableHello", BooleanValue(options.hello));
     aodv.Set("MyRouteTimeout", TimeValue(Seconds(6)));
     aodv.Set("DeletePeriod", TimeValue(Seconds(15)));
+    if (options.scene == "mobility")
+    {
+        // Ours asks for no gratuitous replies.
+        aodv.Set("GratuitousReply", BooleanValue(false));
+    }
     InternetStackHelper internet;
     internet.SetRoutingHelper(aodv);
     internet.SetIpv6StackInstall(false);
@@ -533,10 +612,12 @@ SetUpAodv(const Options& options)
     // The MAC's queue is all that waits.
     TrafficControlHelper().Uninstall(devices);
     // No ARP: its requests would be lost to the hidden terminals of a saturated chain.
-    for (uint32_t i = 0; i <= options.stations; ++i)
+    for (uint32_t i = 0; i < nodes.GetN(); ++i)
     {
-        Ptr<ArpCache> cache = nodes.Get(i)->GetObject<Ipv4L3Protocol>()->GetInterface(1)->GetArpCache();
-        for (uint32_t j = 0; j <= options.stations; ++j)
+        Ptr<Ipv4L3Protocol> ip = nodes.Get(i)->GetObject<Ipv4L3Protocol>();
+        ip->TraceConnectWithoutContext("Tx", MakeCallback(&CountRouting));
+        Ptr<ArpCache> cache = ip->GetInterface(1)->GetArpCache();
+        for (uint32_t j = 0; j < nodes.GetN(); ++j)
         {
             ArpCache::Entry* entry = cache->Add(interfaces.GetAddress(j));
             entry->SetMacAddress(devices.Get(j)->GetAddress());
@@ -550,21 +631,57 @@ SetUpAodv(const Options& options)
                 entry->MarkPermanent();
             }
         }
+        if (options.feedback)
+        {
+            TellOfLostFrames(nodes.Get(i), devices.Get(i), interfaces);
+        }
     }
+    return interfaces;
+}
 
-    constexpr uint16_t PORT = 700;
-    // IP and UDP.
-    constexpr uint32_t HEADERS = 20 + 8;
-    Ptr<Socket> sink = Socket::CreateSocket(nodes.Get(options.stations), UdpSocketFactory::GetTypeId());
+// A flow of datagrams that begins then.
+void
+StartFlow(const Options& options, Ptr<Node> from, Ptr<Node> to, Ipv4Address address, Time begin)
+{
+    Ptr<Socket> sink = Socket::CreateSocket(to, UdpSocketFactory::GetTypeId());
     sink->Bind(InetSocketAddress(Ipv4Address::GetAny(), PORT));
     sink->SetRecvCallback(MakeCallback(&Drain));
-    Ptr<Socket> source = Socket::CreateSocket(nodes.Get(0), UdpSocketFactory::GetTypeId());
-    source->Connect(InetSocketAddress(interfaces.GetAddress(options.stations), PORT));
-    Simulator::Schedule(Seconds(BEGIN),
+    Ptr<Socket> source = Socket::CreateSocket(from, UdpSocketFactory::GetTypeId());
+    source->Connect(InetSocketAddress(address, PORT));
+    Simulator::Schedule(begin,
                         &SendDatagram,
                         source,
                         options.bytes - HEADERS,
                         NanoSeconds(std::llround(1e9 / options.rate)));
+}
+
+// Scene "aodv": a chain with a flow from its first node to its last.
+void
+SetUpAodv(const Options& options)
+{
+    NodeContainer nodes(options.stations + 1);
+    for (uint32_t i = 0; i <= options.stations; ++i)
+    {
+        nodes.Get(i)->AggregateObject(At(options.distance * i, 0.0));
+    }
+    Ipv4InterfaceContainer interfaces = InstallAodv(options, nodes);
+    uint32_t last = options.stations;
+    StartFlow(options, nodes.Get(0), nodes.Get(last), interfaces.GetAddress(last), Seconds(BEGIN));
+}
+
+// Scene "mobility": nodes move as a file says; each source sends to the node half of all nodes further on.
+void
+SetUpMobility(const Options& options)
+{
+    NodeContainer nodes(options.stations);
+    Ns2MobilityHelper(options.movements).Install(nodes.Begin(), nodes.End());
+    Ipv4InterfaceContainer interfaces = InstallAodv(options, nodes);
+    for (uint32_t i = 0; i < options.sources; ++i)
+    {
+        uint32_t to = i + options.stations / 2;
+        Time begin = Seconds(BEGIN) + MilliSeconds(23 * i);
+        StartFlow(options, nodes.Get(i), nodes.Get(to), interfaces.GetAddress(to), begin);
+    }
 }
 
 } // namespace
@@ -574,8 +691,8 @@ main(int argc, char* argv[])
 {
     Options options;
     CommandLine line(__FILE__);
-    line.AddValue("scene", "star, hidden, prr, dcf or aodv", options.scene);
-    line.AddValue("stations", "senders, or hops of a chain", options.stations);
+    line.AddValue("scene", "star, hidden, prr, dcf, aodv or mobility", options.scene);
+    line.AddValue("stations", "senders, hops of a chain, or nodes that move", options.stations);
     line.AddValue("rate", "frames per second of each sender; 0: without end", options.rate);
     line.AddValue("bytes", "of a PSDU, MPDU or IP packet", options.bytes);
     line.AddValue("distance", "metres", options.distance);
@@ -587,6 +704,10 @@ main(int argc, char* argv[])
     line.AddValue("sensed", "metres", options.sensed);
     line.AddValue("whole-cca", "assessments observe all of their time", options.wholeCca);
     line.AddValue("fixed-routes", "AODV hears nothing of lost frames", options.fixedRoutes);
+    line.AddValue("hello", "AODV sends Hello messages", options.hello);
+    line.AddValue("feedback", "AODV hears of all lost frames", options.feedback);
+    line.AddValue("movements", "file of movements, in the format of ns-2", options.movements);
+    line.AddValue("sources", "nodes that send, of those that move", options.sources);
     line.AddValue("seconds", "that are counted", options.seconds);
     line.AddValue("warmup", "seconds before, which are not", options.warmup);
     line.AddValue("run", "run of the random numbers", options.run);
@@ -599,6 +720,10 @@ main(int argc, char* argv[])
     {
         SetUpAodv(options);
     }
+    else if (options.scene == "mobility")
+    {
+        SetUpMobility(options);
+    }
     else if (options.scene == "dcf")
     {
         SetUpWifi(options, kept);
@@ -610,7 +735,8 @@ main(int argc, char* argv[])
     Simulator::Stop(Seconds(BEGIN + options.warmup + options.seconds));
     Simulator::Run();
     std::cout << std::setprecision(12) << "{\"delivered\":" << g_count.delivered << ",\"on_air\":" << g_count.onAir
-              << ",\"offered\":" << g_count.offered << "}\n";
+              << ",\"offered\":" << g_count.offered << ",\"routing\":" << g_count.routing
+              << ",\"hellos\":" << g_count.hellos << "}\n";
     Simulator::Destroy();
     return 0;
 }

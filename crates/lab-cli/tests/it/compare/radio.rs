@@ -1,16 +1,19 @@
-//! Our radios and ns-3's, side by side: IEEE 802.15.4, 802.11b and AODV over 802.11b.
+//! Our radios and ns-3's, side by side: IEEE 802.15.4, 802.11b, and AODV over 802.11b among nodes that stand or move.
 //!
 //! Both simulate the same cell: the same places, powers, frames and constants, five runs each. `radio.cc` is ns-3's side.
 
 use std::env;
 use std::fmt::{self, Write};
+use std::fs;
 
 use anabranch_core::aodv;
-use anabranch_core::time::Duration;
+use anabranch_core::time::{Duration, Instant};
+use anabranch_sim::air::motion::{Area, Motion, Mover, RandomWaypoint, trace};
 use anabranch_sim::apps::cbr::{CbrConfig, CbrSink, CbrSource};
 use anabranch_sim::network::{AdhocConfig, Forwarding, NetworkConfig};
 use anabranch_sim::packet::{IpVersion, NodeId};
 use anabranch_sim::radio::{CcaMode, LogDistance, Modulation, PhyConfig, RadioConfig};
+use anabranch_sim::random::Stream;
 use anabranch_sim::sim::{Builder, Simulation};
 use anabranch_sim::wifi::{self, PathLoss, Position, Rate, Station, Thresholds, WifiConfig};
 use anabranch_stats::Summary;
@@ -44,6 +47,12 @@ const PACKET: u16 = 540;
 const WARMUP: u64 = 5;
 /// Metres from one node of a chain to the next.
 const SPACING: f64 = 80.0;
+/// Nodes of a field in which they move.
+const MOVERS: u32 = 50;
+/// The field of Broch et al. 1998, in metres.
+const FIELD: Area = Area { corner: Position::new(0.0, 0.0), width: 1500.0, height: 300.0 };
+/// Packets per second of each source there.
+const MOVERS_RATE: u32 = 4;
 
 /// Cells that share a table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -55,11 +64,20 @@ enum Group {
     Dcf,
     DcfHidden,
     Aodv,
+    Mobility,
 }
 
 impl Group {
-    const ALL: [Self; 7] =
-        [Self::Hop, Self::Star, Self::Hidden, Self::Prr, Self::Dcf, Self::DcfHidden, Self::Aodv];
+    const ALL: [Self; 8] = [
+        Self::Hop,
+        Self::Star,
+        Self::Hidden,
+        Self::Prr,
+        Self::Dcf,
+        Self::DcfHidden,
+        Self::Aodv,
+        Self::Mobility,
+    ];
 
     /// As `--only` takes it.
     fn name(self) -> &'static str {
@@ -71,6 +89,7 @@ impl Group {
             Self::Dcf => "dcf",
             Self::DcfHidden => "dcf-hidden",
             Self::Aodv => "aodv",
+            Self::Mobility => "mobility",
         }
     }
 
@@ -83,6 +102,7 @@ impl Group {
             Self::Dcf => "802.11b, saturated senders around one receiver, 1028 bytes, 11 Mbit/s",
             Self::DcfHidden => "802.11b, two hidden senders, 1028 bytes, 2 Mbit/s",
             Self::Aodv => "AODV, a chain of nodes, 540-byte packets, 2 Mbit/s",
+            Self::Mobility => "AODV, 50 nodes that move in 1500 m by 300 m, 540-byte packets, 2 Mbit/s",
         }
     }
 
@@ -91,9 +111,18 @@ impl Group {
         match self {
             Self::Hop | Self::Star | Self::Aodv => 60,
             Self::Hidden => 120,
-            Self::Prr => 200,
+            Self::Prr | Self::Mobility => 200,
             Self::Dcf => 20,
             Self::DcfHidden => 100,
+        }
+    }
+
+    /// Up to which difference the sides agree: a share, or for [`Group::Prr`] a plain difference.
+    fn limit(self) -> f64 {
+        match self {
+            Self::Prr => 0.02,
+            Self::Mobility => 0.1,
+            Self::Hop | Self::Star | Self::Hidden | Self::Dcf | Self::DcfHidden | Self::Aodv => 0.05,
         }
     }
 }
@@ -108,6 +137,12 @@ enum Rule {
     FixedRoutes,
     /// Our AODV keeps no blacklist.
     NoBlacklist,
+    /// Both sides send Hello messages.
+    Hello,
+    /// ns-3's AODV is told of all packets that the MAC gives up, and takes no neighbour for gone that is only silent.
+    Feedback,
+    /// The same, and on both sides only destinations answer requests.
+    DestinationOnly,
 }
 
 /// A cell.
@@ -125,14 +160,17 @@ enum Scene {
     DcfHidden { rate: f64, rts: bool },
     /// A flow of `rate` packets per second from one end of a chain to the other.
     Aodv { hops: u32, rate: u32, rule: Rule },
+    /// Flows among nodes that move by random waypoint, at a tenth of `speed` m/s to `speed`.
+    Mobility { speed: u32, sources: u32, rule: Rule },
 }
 
 /// What one run has measured.
 #[derive(Clone, Copy, PartialEq, Debug)]
 struct Figures {
-    /// Frames or packets per second that arrived; for [`Group::Prr`] the share of those sent.
+    /// Frames or packets per second that arrived; for [`Group::Prr`] and [`Group::Mobility`] the share of those sent.
     delivered: f64,
-    /// Data frames per second that were on air.
+    /// Data frames per second that were on air; for [`Group::Mobility`] messages of AODV, sent or passed on, for each
+    /// packet that arrived, Hello messages left out.
     on_air: f64,
 }
 
@@ -144,6 +182,9 @@ impl fmt::Display for Scene {
             Rule::WholeCca => "; ns-3 with a whole CCA",
             Rule::FixedRoutes => "; routes that stay",
             Rule::NoBlacklist => "; ours without the blacklist",
+            Rule::Hello => "; Hello messages",
+            Rule::Feedback => "; ns-3 told of all lost frames",
+            Rule::DestinationOnly => "; ns-3 told of all lost frames, destinations alone reply",
         };
         let plural = |n: u32| if n == 1 { "" } else { "s" };
         match *self {
@@ -157,6 +198,9 @@ impl fmt::Display for Scene {
             Self::DcfHidden { rate, rts } => write!(f, "{}, {rate} frames/s each", access(rts)),
             Self::Aodv { hops, rate, rule } => {
                 write!(f, "{hops} hop{}, {rate} packets/s{}", plural(hops), by(rule))
+            }
+            Self::Mobility { speed, sources, rule } => {
+                write!(f, "{speed} m/s, {sources} source{}{}", plural(sources), by(rule))
             }
         }
     }
@@ -172,6 +216,7 @@ impl Scene {
             Self::Dcf { .. } => Group::Dcf,
             Self::DcfHidden { .. } => Group::DcfHidden,
             Self::Aodv { .. } => Group::Aodv,
+            Self::Mobility { .. } => Group::Mobility,
         }
     }
 
@@ -226,6 +271,19 @@ impl Scene {
                 say("fixed-routes", (rule == Rule::FixedRoutes).to_string());
                 scene("aodv", hops)
             }
+            Self::Mobility { sources, rule, .. } => {
+                say("bytes", PACKET.to_string());
+                say("range", "250".into());
+                say("sensed", "550".into());
+                say("rate", MOVERS_RATE.to_string());
+                say("sources", sources.to_string());
+                say("hello", (rule == Rule::Hello).to_string());
+                let told = [Rule::Feedback, Rule::DestinationOnly].contains(&rule);
+                say("feedback", told.to_string());
+                let alone = rule == Rule::DestinationOnly;
+                say("ns3::aodv::RoutingProtocol::DestinationOnly", alone.to_string());
+                scene("mobility", MOVERS)
+            }
         };
         all.append(&mut options);
         all
@@ -235,10 +293,22 @@ impl Scene {
     fn refer(&self, program: &Program, run: u64, seconds: u64) -> Result<Figures, String> {
         let mut options = self.options();
         options.extend([("run", run.to_string()), ("seconds", seconds.to_string())]);
+        let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+        if let Self::Mobility { speed, .. } = *self {
+            let file = folder.path().join("movements.tcl");
+            fs::write(&file, movements(speed, run, seconds)).map_err(|error| error.to_string())?;
+            options.push(("movements", file.display().to_string()));
+        }
         let report = program.run(&options)?;
         let figure = |name: &str| report[name].as_f64();
-        self.figures(figure("delivered"), figure("on_air"), seconds)
-            .ok_or_else(|| format!("cannot read {report}"))
+        let figures = if self.group() == Group::Mobility {
+            let count = |name: &str| report[name].as_u64();
+            let all = || Some([count("offered")?, count("delivered")?, count("routing")?, count("hellos")?]);
+            all().and_then(Figures::of_messages)
+        } else {
+            self.figures(figure("delivered"), figure("on_air"), seconds)
+        };
+        figures.ok_or_else(|| format!("cannot read {report}"))
     }
 
     fn figures(&self, delivered: Option<f64>, on_air: Option<f64>, seconds: u64) -> Option<Figures> {
@@ -284,6 +354,11 @@ impl Scene {
                 heard(&dcf)
             }
             Self::Aodv { hops, rate, rule } => chain(hops, rate, rule, run, seconds),
+            Self::Mobility { speed, sources, rule } => {
+                let text = movements(speed, run, seconds);
+                let counts = field(&text, sources, rule, run, seconds);
+                return Figures::of_messages(counts).expect("packets are sent");
+            }
         };
         self.figures(Some(received as f64), Some(on_air as f64), seconds).expect("both are there")
     }
@@ -295,6 +370,15 @@ impl Scene {
         let right = 1.0 - Modulation::OQpsk.bit_error_rate(10f64.powf(snr_db / 10.0));
         let bits = 8.0 * f64::from(PhyConfig::o_qpsk().header + psdu);
         Some(if snr_db > LOCK_DB { right.powf(bits) } else { 0.0 })
+    }
+}
+
+impl Figures {
+    /// Of packets offered and delivered, messages of AODV, and Hello messages among them.
+    fn of_messages([offered, delivered, routing, hellos]: [u64; 4]) -> Option<Self> {
+        let share = |part: u64, whole: u64| (whole > 0).then(|| part as f64 / whole as f64);
+        let on_air = share(routing.checked_sub(hellos)?, delivered).unwrap_or(f64::INFINITY);
+        Some(Self { delivered: share(delivered, offered)?, on_air })
     }
 }
 
@@ -386,6 +470,90 @@ fn chain(hops: u32, rate: u32, rule: Rule, run: u64, seconds: u64) -> (u64, u64)
     (end.0 - before.0, end.1 - before.1)
 }
 
+/// The movements of a run, which both sides read; with a speed of 0 places alone.
+fn movements(speed: u32, run: u64, seconds: u64) -> String {
+    let random = |i: u32| Stream::new(run, 0, &format!("node {i}"), "mobility");
+    let fastest = f64::from(speed);
+    let mover = |i: u32| {
+        let plan = RandomWaypoint {
+            area: FIELD,
+            slowest: fastest.max(1.0) / 10.0,
+            fastest: fastest.max(1.0),
+            pause: Duration::ZERO,
+        };
+        let mut random = random(i);
+        let start = (speed == 0).then(|| FIELD.draw(&mut random));
+        Mover::new(&Motion::RandomWaypoint(plan), start, random)
+    };
+    let mut movers: Vec<Mover> = (0..MOVERS).map(mover).collect();
+    let until = if speed == 0 { Instant::ZERO } else { after(Duration::from_secs(seconds + 2)) };
+    let text = trace::write(&mut movers, until);
+    match speed {
+        // They have set out, and go nowhere.
+        0 => text
+            .lines()
+            .filter(|line| !line.contains("setdest"))
+            .fold(String::new(), |all, line| all + line + "\n"),
+        _ => text,
+    }
+}
+
+/// Packets offered and delivered, messages of AODV and Hello messages among them.
+fn field(movements: &str, sources: u32, rule: Rule, run: u64, seconds: u64) -> [u64; 4] {
+    let config = NetworkConfig { ip: IpVersion::V4, ..NetworkConfig::default() };
+    let mut builder = Builder::new(config, run, 0);
+    let traces = trace::read(movements).expect("our own movements");
+    let places: Vec<(NodeId, Position)> = traces
+        .iter()
+        .map(|(i, legs)| {
+            let node = builder.node(&format!("n{i}"), Forwarding::On);
+            let random = Stream::new(run, 0, &format!("node {i}"), "trace");
+            builder.mobile(node, Mover::new(&Motion::Trace(legs.clone()), None, random));
+            (node, Position::default())
+        })
+        .collect();
+    let base = dsss(Rate::Mbps2, 550.0, false);
+    let wifi = WifiConfig { propagation: Thresholds { range: 250.0, ..base.propagation }, ..base };
+    // What the MAC gives up is lost, as in ns-3.
+    let reroutes = 0;
+    builder
+        .wifi(wifi, AdhocConfig { queue: 50, reroutes, ..AdhocConfig::default() }, &places)
+        .expect("a radio");
+    let hello = if rule == Rule::Hello { aodv::Hello::On } else { aodv::Hello::Off };
+    let intermediate_replies = match rule {
+        Rule::DestinationOnly => aodv::IntermediateReplies::Refused,
+        _ => aodv::IntermediateReplies::Accepted,
+    };
+    let router = aodv::Config { hello, intermediate_replies, ..aodv::Config::default() };
+    for (node, _) in &places {
+        builder.aodv(*node, router).expect("IPv4 on the air");
+    }
+    let end = BEGIN + Duration::from_secs(seconds);
+    let interval = Duration::from_nanos(1_000_000_000 / u64::from(MOVERS_RATE));
+    let flow = |i: u32| {
+        let (from, to) = (places[i as usize].0, places[(i + MOVERS / 2) as usize].0);
+        let sink = builder.app(to, after(Duration::ZERO), CbrSink::new(700));
+        let begin = BEGIN + Duration::from_millis(23 * u64::from(i));
+        let packets = ((end - begin).as_nanos() / interval.as_nanos()) as u32 + 1;
+        let config = CbrConfig { to, port: 700, from_port: 701, packets, payload: PACKET - 28, interval };
+        (builder.app(from, after(begin), CbrSource::new(config)), sink)
+    };
+    let flows: Vec<_> = (0..sources).map(flow).collect();
+    let mut sim = builder.build();
+    sim.run_until(after(end));
+    let sum = |of: &dyn Fn(NodeId) -> u64| places.iter().map(|(node, _)| of(*node)).sum::<u64>();
+    let network = &sim.world().network;
+    [
+        flows.iter().map(|(source, _)| u64::from(sim.app::<CbrSource>(*source).sent)).sum(),
+        flows.iter().map(|(_, sink)| sim.app::<CbrSink>(*sink).arrived.len() as u64).sum(),
+        sum(&|node| network.routing_messages(node)),
+        sum(&|node| network.aodv(node).map_or(0, |router| router.counters().hellos)),
+    ]
+}
+
+/// When the first flow of a field begins.
+const BEGIN: Duration = Duration::from_secs(1);
+
 /// All cells, table by table.
 fn whole() -> Vec<Scene> {
     let mut cells = Vec::new();
@@ -419,6 +587,10 @@ fn whole() -> Vec<Scene> {
     ] {
         cells.extend((from..=8).map(|hops| Scene::Aodv { hops, rate, rule }));
     }
+    for rule in [Rule::Default, Rule::Feedback, Rule::DestinationOnly] {
+        cells.extend([0, 1, 5, 10, 20].map(|speed| Scene::Mobility { speed, sources: 10, rule }));
+    }
+    cells.extend([0, 20].map(|speed| Scene::Mobility { speed, sources: 10, rule: Rule::Hello }));
     cells
 }
 
@@ -434,6 +606,7 @@ fn quick() -> Vec<Scene> {
         Scene::Dcf { senders: 5, rts: true },
         Scene::DcfHidden { rate: 20.0, rts: false },
         Scene::Aodv { hops: 3, rate: 20, rule },
+        Scene::Mobility { speed: 10, sources: 5, rule: Rule::DestinationOnly },
     ]
 }
 
@@ -496,20 +669,33 @@ impl Row {
         Some(Self { cell, delivered: pair(|run| run.delivered)?, on_air: pair(|run| run.on_air)? })
     }
 
-    /// Ours beyond ns-3's: as a share of it, or for [`Group::Prr`] the plain difference.
+    /// Ours beyond ns-3's: as a share of it, or for [`Group::Prr`] the plain difference; for [`Group::Mobility`] the larger of
+    /// those of both figures.
     fn difference(&self) -> f64 {
-        let [theirs, ours] = self.delivered.map(|delivered| delivered.mean);
+        let beyond = |pair: &[Summary; 2]| match [pair[0].mean, pair[1].mean] {
+            [theirs, ours] if theirs == ours => 0.0,
+            [theirs, ours] if self.cell.group() == Group::Prr => ours - theirs,
+            [theirs, ours] => ours / theirs - 1.0,
+        };
+        let (delivered, on_air) = (beyond(&self.delivered), beyond(&self.on_air));
         match self.cell.group() {
-            Group::Prr => ours - theirs,
-            _ if theirs == ours => 0.0,
-            _ => ours / theirs - 1.0,
+            Group::Mobility if on_air.abs() > delivered.abs() => on_air,
+            _ => delivered,
         }
     }
 
-    /// Within `times` the limit: 5 %, or 2 percentage points.
+    /// As [`Row::is_within`] for a short run, in which few messages are sent: of nodes that move by what is delivered alone.
+    fn is_nearly_within(&self, times: f64) -> bool {
+        let [theirs, ours] = [&self.delivered[0], &self.delivered[1]].map(|delivered| delivered.mean);
+        match self.cell.group() {
+            Group::Mobility => (ours / theirs - 1.0).abs() <= times * self.cell.group().limit(),
+            _ => self.is_within(times),
+        }
+    }
+
+    /// Within `times` the limit.
     fn is_within(&self, times: f64) -> bool {
-        let limit = if self.cell.group() == Group::Prr { 0.02 } else { 0.05 };
-        self.difference().abs() <= times * limit
+        self.difference().abs() <= times * self.cell.group().limit()
     }
 
     fn line(&self) -> String {
@@ -521,6 +707,19 @@ impl Row {
             return format!("| {} | {theirs} | {ours} | {closed:.3} | {points:+.1} | {verdict} |", self.cell);
         }
         let [theirs_on_air, ours_on_air] = &self.on_air;
+        if self.cell.group() == Group::Mobility {
+            let ratio = |pair: &[Summary; 2]| pair[1].mean / pair[0].mean;
+            return format!(
+                "| {} | {} | {} | {:.3} | {} | {} | {:.3} | {verdict} |",
+                self.cell,
+                value(theirs, 3),
+                value(ours, 3),
+                ratio(&self.delivered),
+                value(theirs_on_air, 2),
+                value(ours_on_air, 2),
+                ratio(&self.on_air),
+            );
+        }
         format!(
             "| {} | {} | {} | {:.3} | {verdict} | {:.1} | {:.1} |",
             self.cell,
@@ -559,6 +758,16 @@ fn page(rows: &[Row], plan: &Plan, version: &str) -> String {
     for (group, rows) in tables() {
         let head: &[&str] = match group {
             Group::Prr => &["cell", "ns-3", "ours", "(1 - BER)^n", "difference, points", "within 2 points"],
+            Group::Mobility => &[
+                "cell",
+                "delivered: ns-3",
+                "ours",
+                "ratio",
+                "messages per packet: ns-3",
+                "ours",
+                "ratio",
+                "both within 10 %",
+            ],
             _ => &[
                 "cell",
                 "delivered/s: ns-3",
@@ -604,7 +813,7 @@ fn compare(program: &Program) {
     assert_eq!(rows.len(), plan.cells.len(), "some cells have no run: see above");
     if env::var_os("ANABRANCH_COMPARE").is_none() {
         // One short run: chance makes some percent.
-        assert!(rows.iter().all(|row| row.is_within(3.0)), "{text}");
+        assert!(rows.iter().all(|row| row.is_nearly_within(3.0)), "{text}");
     }
 }
 
@@ -646,6 +855,9 @@ fn our_side_of_the_radio_comparison_agrees_with_sums_by_hand() {
     }
     let chain = Scene::Aodv { hops: 2, rate: 20, rule }.simulate(1, 10);
     assert!(chain.delivered > 19.0 && chain.on_air >= 2.0 * chain.delivered, "{chain:?}");
+    // Dense enough for routes, slow enough for them to last.
+    let field = Scene::Mobility { speed: 1, sources: 5, rule }.simulate(1, 30);
+    assert!(field.delivered > 0.9 && field.delivered <= 1.0 && field.on_air > 0.0, "{field:?}");
 }
 
 #[test]
@@ -676,6 +888,16 @@ fn verdicts_of_the_radio_comparison() {
         row(star, 100.0, 110.0).line(),
         "| 5 senders | 100.0 ± 0.0 | 110.0 | 1.100 | **no** | 200.0 | 220.0 |"
     );
+    let field = Scene::Mobility { speed: 20, sources: 10, rule: Rule::Hello };
+    assert!(row(field, 0.8, 0.87).is_within(1.0) && !row(field, 0.8, 0.89).is_within(1.0));
+    let loads = [Figures { delivered: 0.8, on_air: 1.0 }, Figures { delivered: 0.8, on_air: 0.8 }];
+    let load = Row::new(field, &loads[..1], &loads[1..]).unwrap();
+    assert!(!load.is_within(1.0) && load.is_within(3.0));
+    assert_eq!(
+        load.line(),
+        "| 20 m/s, 10 sources; Hello messages | 0.800 | 0.800 | 1.000 | 1.00 | 0.80 | 0.800 | **no** |"
+    );
+    assert_eq!(Figures::of_messages([100, 80, 70, 30]), Some(Figures { delivered: 0.8, on_air: 0.5 }));
     let prr = Scene::Prr { distance: 170.0, psdu: 127 };
     assert!(row(prr, 0.5, 0.519).is_within(1.0) && !row(prr, 0.5, 0.521).is_within(1.0));
     assert!(row(prr, 0.5, 0.51).line().ends_with("| +1.0 | yes |"));

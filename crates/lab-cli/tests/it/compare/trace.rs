@@ -103,10 +103,6 @@ fn path(name: &str) -> String {
 /// `cellular.toml` with this congestion control, as Linux has it: it ends slow start early in CUBIC alone.
 fn scenario(controller: &str, begin: f64, seconds: u64) -> Scenario {
     let text = std::fs::read_to_string(path("cellular.toml")).expect("the scenario is there");
-    let read = |name: &str| {
-        let content = std::fs::read(path(name)).map_err(|error| error.to_string())?;
-        Ok((name.to_owned(), content))
-    };
     let settings = [
         format!("congestion={controller}"),
         format!("tcp.default.hystart={}", controller == "cubic"),
@@ -118,7 +114,7 @@ fn scenario(controller: &str, begin: f64, seconds: u64) -> Scenario {
         format!("stop={:.3} s", begin + seconds as f64),
     ];
     let source = settings.into_iter().fold(Source::new("cellular.toml", text), Source::set);
-    source.with_traces(read).scenario().unwrap_or_else(|error| panic!("{error}"))
+    source.with_folder(path("")).scenario().unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// Octets of payload that the trace lets through from `begin` on.

@@ -183,7 +183,7 @@ fn tag(number: u32, piece: u32) -> u64 {
 impl Wireless {
     fn new(config: WirelessConfig, radio: Radio, nodes: Vec<NodeId>, count: usize) -> Self {
         let interface = |station| {
-            let neighbours = Vec::with_capacity(radio.neighbours(station).count());
+            let neighbours = Vec::with_capacity(radio.reachable(station).count());
             Interface { neighbours, ..Interface::default() }
         };
         let interfaces = (0..nodes.len()).map(|i| interface(Station(i as u32))).collect();

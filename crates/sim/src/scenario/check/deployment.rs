@@ -39,6 +39,7 @@ impl Checker<'_> {
                         .netns
                         .as_ref()
                         .map(|netns| netns.replace("{i}", &group.number(k).to_string())),
+                    mobility: group.mobility.as_ref().map(|mobility| mobility.of_member(k)),
                     ..NodeSection::new(name, group.kind)
                 });
             }
@@ -163,7 +164,9 @@ impl Checker<'_> {
         sites.sort_by_key(|(node, _)| *node);
         let sites: Vec<(NodeId, Site)> =
             sites.into_iter().map(|(i, site)| (NodeId(i as u32), site)).collect();
-        let mut deployment = Deployment { section, range, sites, groups: Vec::new() };
+        let moves = |(node, _): &(NodeId, Site)| file.node[node.index()].mobility.is_some();
+        let mobile = sites.iter().filter(|site| moves(site)).map(|(node, _)| *node).collect();
+        let mut deployment = Deployment { section, range, sites, mobile, groups: Vec::new() };
         for (name, group) in &file.group {
             let taken = self.nodes.contains_key(name) || file.nodes.iter().any(|nodes| nodes.name == *name);
             // The stream of places is called "places".

@@ -77,7 +77,9 @@ impl Checker<'_> {
                 format!("a network with a radio has at most {MAX_NODES} nodes, by their short addresses");
             return self.fault(at![section], message, None);
         }
-        let (links, lengths) = match links(channel, &places) {
+        let moves: Vec<bool> =
+            places.iter().map(|(node, _)| file.node[node.index()].mobility.is_some()).collect();
+        let (links, lengths) = match links(channel, &places, &moves) {
             Ok(links) => links,
             Err(ConfigError::Position(station)) => {
                 let node = places[station as usize].0.index();
@@ -198,8 +200,8 @@ pub(super) fn places(nodes: &[NodeSection]) -> impl Iterator<Item = (usize, Posi
 /// Ends of links, and how long each link is.
 type Links = (Vec<(NodeId, NodeId)>, Vec<u64>);
 
-/// Which node hears which, by distance alone.
-fn links(channel: Channel, places: &[(NodeId, Position)]) -> Result<Links, ConfigError> {
+/// Which node hears which, by distance alone; or may hear it, where one of the two moves.
+fn links(channel: Channel, places: &[(NodeId, Position)], moves: &[bool]) -> Result<Links, ConfigError> {
     let positions: Vec<Position> = places.iter().map(|p| p.1).collect();
     let none = |_, _: &str| Stream::new(0, 0, "scenario", "links");
     let place = |station: Station| places[station.0 as usize].0;
@@ -213,15 +215,31 @@ fn links(channel: Channel, places: &[(NodeId, Position)]) -> Result<Links, Confi
                 disk @ Propagation::UnitDisk(_) => disk,
             };
             let radio = Radio::new(RadioConfig { propagation, ..config }, &positions, none)?;
-            let pairs = stations.flat_map(|from| radio.neighbours(from).map(move |to| (from, to)));
+            let pairs = stations.flat_map(|from| {
+                reachable(from, moves, radio.neighbours(from).collect()).map(move |to| (from, to))
+            });
             Ok(pairs.map(|(from, to)| ((place(from), place(to)), hop_over_air(&radio, from, to))).unzip())
         }
         Channel::Ieee80211(options) => {
             let wifi = Wifi::new(options.channel, &positions, none)?;
-            let pairs = stations.flat_map(|from| wifi.neighbours(from).map(move |to| (from, to)));
+            let pairs = stations.flat_map(|from| {
+                reachable(from, moves, wifi.neighbours(from).collect()).map(move |to| (from, to))
+            });
             Ok(pairs.map(|(from, to)| ((place(from), place(to)), HOP)).unzip())
         }
     }
+}
+
+/// The neighbours of a station, and those that it may come near to.
+fn reachable(from: Station, moves: &[bool], neighbours: Vec<Station>) -> impl Iterator<Item = Station> {
+    let may = |to: &Station| *to != from && (moves[from.0 as usize] || moves[to.0 as usize]);
+    let mut all = neighbours;
+    if moves.contains(&true) {
+        all.extend((0..moves.len() as u32).map(Station).filter(may));
+        all.sort_unstable();
+        all.dedup();
+    }
+    all.into_iter()
 }
 
 /// The shortest way of a transfer has a hop over the air.

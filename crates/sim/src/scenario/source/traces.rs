@@ -24,7 +24,7 @@ pub(in crate::scenario) enum TraceFault {
     Wrong(ScenarioError),
 }
 
-type Read = dyn Fn(&str) -> Result<(String, Vec<u8>), String> + Send + Sync;
+type Read = dyn Fn(&str) -> Result<String, String> + Send + Sync;
 /// The name of a file, what it is read as, and whether that repeats.
 type Key = (String, TraceKind, bool);
 
@@ -46,9 +46,7 @@ impl fmt::Debug for Traces {
 }
 
 impl Traces {
-    pub(super) fn new(
-        read: impl Fn(&str) -> Result<(String, Vec<u8>), String> + Send + Sync + 'static,
-    ) -> Self {
+    pub(super) fn new(read: impl Fn(&str) -> Result<String, String> + Send + Sync + 'static) -> Self {
         Self(Arc::new(Shelf { read: Some(Box::new(read)), known: Mutex::default() }))
     }
 
@@ -66,9 +64,9 @@ impl Traces {
         }
         let nowhere = || TraceFault::Unreadable("this scenario comes without its files".to_owned());
         let read = self.0.read.as_ref().ok_or_else(nowhere)?;
-        let (path, content) = read(name).map_err(TraceFault::Unreadable)?;
-        let course = parse(&String::from_utf8_lossy(&content), kind, repeats);
-        let course = course.map_err(|error| TraceFault::Wrong(placed(path, error)))?;
+        let text = read(name).map_err(TraceFault::Unreadable)?;
+        let course = parse(&text, kind, repeats);
+        let course = course.map_err(|error| TraceFault::Wrong(placed(name.to_owned(), error)))?;
         known.insert(key, course.clone());
         Ok(course)
     }

@@ -33,7 +33,7 @@ fn opportunities() -> String {
     (1..=1000).chain((1010..=2000).step_by(10)).map(|ms| format!("{ms}\n")).collect()
 }
 
-fn file(name: &str) -> Result<(String, Vec<u8>), String> {
+fn file(name: &str) -> Result<String, String> {
     let content = match name {
         "cell.up" => opportunities(),
         "cell.csv" => RATES.to_owned(),
@@ -42,15 +42,15 @@ fn file(name: &str) -> Result<(String, Vec<u8>), String> {
         "empty.csv" => String::new(),
         _ => return Err("no such file".to_owned()),
     };
-    Ok((format!("/traces/{name}"), content.into_bytes()))
+    Ok(content)
 }
 
 fn source(keys: &str, more: &str) -> Source {
-    Source::new("cell.toml", pair(keys, more)).with_traces(file)
+    Source::new("cell.toml", pair(keys, more)).with_texts(file)
 }
 
 fn files(scenario: &Scenario) -> Files {
-    let content = |name: &str| (name.to_owned(), file(name).expect("it is there").1.into());
+    let content = |name: &str| (name.to_owned(), file(name).expect("it is there").into());
     scenario.files().map(content).collect()
 }
 
@@ -101,7 +101,7 @@ fn what_is_written_follows_the_same_files() {
     let keys =
         "trace = { rate = \"cell.csv\", delay = \"delays.csv\", repeat = true }\nback.delay = \"1 ms\"";
     let scenario = source(keys, TRANSFER).scenario().unwrap();
-    let again = Source::new("again", scenario.to_toml()).with_traces(file).scenario().unwrap();
+    let again = Source::new("again", scenario.to_toml()).with_texts(file).scenario().unwrap();
     assert_eq!(again.links, scenario.links);
     assert_eq!(again.hash(), scenario.hash());
     // Of a run's identity the content is a part, too.
@@ -122,9 +122,9 @@ fn a_file_is_read_once_for_all_points() {
         "trace.mahimahi = \"cell.up\"\ndelay = \"1 ms\"",
         "[sweep]\n\"link.radio.queue\" = [\"10 packets\", \"20 packets\"]\n\"link.radio.trace.mahimahi\" = [\"cell.up\", \"x.up\"]",
     );
-    let source = Source::new("sweep.toml", text).with_traces(move |name| {
+    let source = Source::new("sweep.toml", text).with_texts(move |name| {
         counted.fetch_add(1, Ordering::Relaxed);
-        file("cell.up").map(|(_, content)| (name.to_owned(), content))
+        file(if name == "x.up" { "cell.up" } else { name })
     });
     assert_eq!(source.points().unwrap().len(), 4);
     assert_eq!(count.load(Ordering::Relaxed), 2);
@@ -135,11 +135,11 @@ fn what_is_wrong_is_said_where_it_is() {
     let error = |keys: &str, more: &str| source(keys, more).scenario().unwrap_err().to_string();
     let traced = |trace: &str| error(&format!("delay = \"1 ms\"\ntrace = {trace}"), "");
     expect![[r#"
-        /traces/bad.up:3:1: expected a whole number of milliseconds, found `three`
+        bad.up:3:1: expected a whole number of milliseconds, found `three`
           hint: a line of a mahimahi trace is the time of one packet of 1500 octets"#]]
     .assert_eq(&traced("{ mahimahi = \"bad.up\" }"));
     expect![[r#"
-        /traces/empty.csv: the file has no row with a time and a rate
+        empty.csv: the file has no row with a time and a rate
           hint: a row is as `0.5,2000000` or `500 ms,2 Mbit/s`"#]]
     .assert_eq(&traced("{ rate = \"empty.csv\" }"));
     expect![[r#"
@@ -159,7 +159,7 @@ fn what_is_wrong_is_said_where_it_is() {
           hint: leave `repeat` out"#]]
     .assert_eq(&traced("{ mahimahi = \"cell.up\", repeat = true }"));
     expect![[r#"
-        /traces/cell.csv: nothing can leave any more: the last rate holds, and is 0
+        cell.csv: nothing can leave any more: the last rate holds, and is 0
           hint: say `repeat = true`, or let the last rate be above 0; an event "link-down" ends a link"#]]
     .assert_eq(&traced("{ rate = \"cell.csv\" }"));
     let keys = "delay = \"1 ms\"\ntrace.mahimahi = \"cell.up\"\n";

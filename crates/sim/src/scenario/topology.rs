@@ -1,0 +1,181 @@
+//! Networks out of GraphML files, such as those of the Internet Topology Zoo (Knight et al., "The Internet Topology Zoo", 2011).
+//!
+//! The file becomes tables `[[node]]` and `[[link]]` of the tree before its values are read, as if they had been written there: a
+//! scenario that is resolved has them and no `[topology]`.
+
+mod graphml;
+mod place;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+use anabranch_core::time::Duration;
+#[cfg(feature = "schema")]
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use toml::Spanned;
+use toml::de::{DeArray, DeString, DeTable, DeValue};
+
+use super::node::NodeKind;
+use super::source::Source;
+use super::units::{Rate, Span};
+use super::{Node, Place, ScenarioError, Tree};
+use graphml::Graph;
+
+/// Nodes and links that a file describes. They come after those of `[[node]]` and `[[link]]`, which may name them: hosts are joined by
+/// a `[[link]]` to a node of the file. A node is called by its `label`; where two have the same one, or none, the file's `id` is added.
+/// Parallel edges are one link with the sum of their rates.
+#[derive(Clone, PartialEq, Debug, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct TopologySection {
+    /// Name of a GraphML file, relative to the scenario.
+    pub graphml: String,
+    /// What its nodes are.
+    #[serde(default = "router")]
+    pub kind: NodeKind,
+    /// Where rates come from.
+    #[serde(default)]
+    pub rates: RatesFrom,
+    /// Where delays come from.
+    #[serde(default)]
+    pub delays: DelaysFrom,
+    /// Keys of `[[link]]` for all of its links. `rate` and `delay` are for links of which the file says none.
+    #[serde(default)]
+    pub link: BTreeMap<String, serde_json::Value>,
+}
+
+fn router() -> NodeKind {
+    NodeKind::Router
+}
+
+/// Where the rates of a topology come from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum RatesFrom {
+    /// The edge's `LinkSpeedRaw` in bit/s; of edges without one from `link`.
+    #[default]
+    File,
+    /// `rate` in `link`, for all.
+    Link,
+}
+
+/// Where the delays of a topology come from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum DelaysFrom {
+    /// The great circle between the `Longitude` and `Latitude` of both ends at two thirds of the speed of light; of edges to a node
+    /// without them from `link`.
+    #[default]
+    Distance,
+    /// `delay` in `link`, for all.
+    Link,
+}
+
+/// Links are not shorter than this: two nodes of one town.
+const SHORTEST: Duration = Duration::from_micros(1);
+
+type Grown<T> = Result<T, ScenarioError>;
+
+/// Puts nodes and links in the place of `[topology]`.
+pub(super) fn grow<'s>(source: &'s Source, mut tree: Tree<'s>) -> Grown<Tree<'s>> {
+    let Some(said) = tree.get_mut().remove("topology") else { return Ok(tree) };
+    let section: TopologySection =
+        TopologySection::deserialize(toml::de::ValueDeserializer::from(said.clone()))
+            .map_err(|error| source.error_at_span(&error))?;
+    let span = said.get_ref().get("graphml").map_or(said.span(), Spanned::span);
+    let fault = |message: String, hint: &str| ScenarioError {
+        place: source.place(span.clone()),
+        message,
+        hint: Some(hint.to_owned()),
+    };
+    let file = &section.graphml;
+    let text = source.text_of(file).map_err(|why| {
+        fault(format!("cannot read `{file}`: {why}"), "a file's name is relative to the scenario")
+    })?;
+    let graph = graphml::read(&text).map_err(|error| ScenarioError {
+        place: Place::File { name: file.clone(), line: error.line, column: error.column, span: 0..0 },
+        message: error.message,
+        hint: error.hint.map(str::to_owned),
+    })?;
+    let names = names(&graph);
+    let kinds = said.get_ref().get("kind").cloned();
+    let nodes = names.iter().map(|name| {
+        let mut table = DeTable::new();
+        put(&mut table, &span, "name", name);
+        let kind = kinds.clone().unwrap_or_else(|| Spanned::new(span.clone(), text_value("router")));
+        table.insert(key(&span, "kind"), kind);
+        Spanned::new(span.clone(), DeValue::Table(table))
+    });
+    append(&mut tree, "node", &span, nodes.collect());
+    let keys = said.get_ref().get("link").and_then(|link| link.get_ref().as_table()).cloned();
+    let mut links = Vec::new();
+    for edge in graph.joined() {
+        let mut table = keys.clone().unwrap_or_default();
+        let [from, to] = edge.ends.map(|end| &names[end]);
+        let lacks = |what: &str, data: &str, key: &str| {
+            let message = format!("`{file}` has no {what} of the link between `{from}` and `{to}`");
+            fault(message, &format!("add {data} to the file, or say `{key}` in `[topology.link]`"))
+        };
+        let rate = edge.rate.filter(|_| section.rates == RatesFrom::File);
+        match rate {
+            Some(rate) => put(&mut table, &span, "rate", &Rate(rate).to_string()),
+            None if table.contains_key("rate") => {}
+            None => return Err(lacks("rate", "`LinkSpeedRaw`", "rate = \"1 Gbit/s\"")),
+        }
+        let [a, b] = edge.ends.map(|end| graph.nodes[end].place);
+        let delay =
+            a.zip(b).filter(|_| section.delays == DelaysFrom::Distance).map(|(a, b)| place::delay(a, b));
+        match delay {
+            Some(delay) => put(&mut table, &span, "delay", &Span(delay.max(SHORTEST)).to_string()),
+            None if table.contains_key("delay") => {}
+            None => return Err(lacks("places", "`Longitude` and `Latitude`", "delay = \"1 ms\"")),
+        }
+        put(&mut table, &span, "from", from);
+        put(&mut table, &span, "to", to);
+        links.push(Spanned::new(span.clone(), DeValue::Table(table)));
+    }
+    append(&mut tree, "link", &span, links);
+    Ok(tree)
+}
+
+/// What each node is called: no two alike.
+fn names(graph: &Graph) -> Vec<String> {
+    let mut seen = BTreeSet::new();
+    let labels = graph.nodes.iter().filter_map(|node| node.label.as_deref());
+    let twice: BTreeSet<&str> = labels.filter(|label| !seen.insert(*label)).collect();
+    let name = |node: &graphml::Vertex| match &node.label {
+        // A pattern would mean several.
+        Some(label) if !twice.contains(&**label) => label.replace(['*', '{', '}'], "_"),
+        Some(label) => format!("{} {}", label.replace(['*', '{', '}'], "_"), node.id),
+        None => node.id.clone(),
+    };
+    graph.nodes.iter().map(name).collect()
+}
+
+fn key<'s>(span: &Range<usize>, key: &str) -> Spanned<DeString<'s>> {
+    Spanned::new(span.clone(), key.to_owned().into())
+}
+
+fn text_value<'s>(text: &str) -> DeValue<'s> {
+    DeValue::String(text.to_owned().into())
+}
+
+fn put(table: &mut DeTable<'_>, span: &Range<usize>, name: &str, text: &str) {
+    table.insert(key(span, name), Spanned::new(span.clone(), text_value(text)));
+}
+
+/// Adds tables to a list of the file; what is no list is refused when the file is read.
+fn append<'s>(tree: &mut Tree<'s>, name: &str, span: &Range<usize>, tables: Vec<Node<'s>>) {
+    let file = tree.get_mut();
+    if file.get(name).is_none() {
+        file.insert(key(span, name), Spanned::new(span.clone(), DeValue::Array(DeArray::new())));
+    }
+    if let Some(list) = file.get_mut(name)
+        && let DeValue::Array(list) = list.get_mut()
+    {
+        tables.into_iter().for_each(|table| list.push(table));
+    }
+}
