@@ -122,7 +122,7 @@ fn what_is_wrong_in_a_topology_is_said() {
           hint: a file's name is relative to the scenario
         --set topology.graph=absent.graphml: unknown key `graph`, expected one of `graphml`, `kind`, `rates`, `delays`, `link`
           hint: did you mean `graphml`?
-        --set topology.link.rat=1 Mbit/s: unknown key `rat`, expected one of `name`, `from`, `via`, `to`, `only`, `enabled`, `rate`, `delay`, `queue`, `discipline`, `ecn_threshold`, `mtu`, `loss`, `loss_factors`, `link_ack_timeout`, `reordering`, `lateness`, `duplication`, `spacing`, `back`
+        --set topology.link.rat=1 Mbit/s: unknown key `rat`, expected one of `name`, `from`, `via`, `to`, `only`, `enabled`, `rate`, `delay`, `trace`, `queue`, `discipline`, `ecn_threshold`, `mtu`, `loss`, `loss_factors`, `link_ack_timeout`, `arq`, `jitter`, `reordering`, `lateness`, `duplication`, `spacing`, `back`
           hint: did you mean `rate`?
         towns.toml:3:11: `towns.graphml` has no rate of the link between `Vienna` and `Rome & Ostia`
           hint: add `LinkSpeedRaw` to the file, or say `rate = "1 Gbit/s"` in `[topology.link]`
