@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-const USAGE: &str = "compare takes `linux|linux trace|ns3|ns3 radio [--quick] [--runs N] [--seconds N] [--at-once N] [--out FILE]`, with N above \
+const USAGE: &str = "compare takes `linux|linux trace|ns3|ns3 radio|ns3 queues [--quick] [--runs N] [--seconds N] [--at-once N] [--out FILE]`, with N above \
                      zero; `ns3 radio` also takes `--only hop|star|hidden|prr|dcf|dcf-hidden|aodv|mobility`";
 
 /// What ours is compared with.
@@ -19,6 +19,8 @@ enum Reference {
     Ns3,
     /// The radios of ns-3.
     Ns3Radio,
+    /// The queue discs of ns-3.
+    Ns3Queues,
 }
 
 impl Reference {
@@ -29,6 +31,7 @@ impl Reference {
             ("linux", Some((trace, rest))) if trace == "trace" => Some((Self::LinuxTrace, rest)),
             ("linux", _) => Some((Self::Linux, rest)),
             ("ns3", Some((radio, rest))) if radio == "radio" => Some((Self::Ns3Radio, rest)),
+            ("ns3", Some((queues, rest))) if queues == "queues" => Some((Self::Ns3Queues, rest)),
             ("ns3", _) => Some((Self::Ns3, rest)),
             _ => None,
         }
@@ -41,6 +44,7 @@ impl Reference {
             Self::LinuxTrace => "compare::trace::our_tcp_does_as_linux",
             Self::Ns3 => "compare::our_tcp_does_as_ns3",
             Self::Ns3Radio => "compare::radio::our_radio_does_as_ns3",
+            Self::Ns3Queues => "compare::aqm::our_queues_do_as_ns3",
         }
     }
 
@@ -51,10 +55,14 @@ impl Reference {
             Self::Linux | Self::LinuxTrace if !Path::new("/dev/net/tun").exists() => {
                 Some("there is no /dev/net/tun")
             }
-            Self::Ns3 | Self::Ns3Radio if !Path::new("/usr/include/ns3/internet-module.h").exists() => {
+            Self::Ns3 | Self::Ns3Radio | Self::Ns3Queues
+                if !Path::new("/usr/include/ns3/internet-module.h").exists() =>
+            {
                 Some("there is no ns-3: apt-get install libns3-dev")
             }
-            Self::Ns3 | Self::Ns3Radio if Command::new("g++").arg("--version").output().is_err() => {
+            Self::Ns3 | Self::Ns3Radio | Self::Ns3Queues
+                if Command::new("g++").arg("--version").output().is_err() =>
+            {
                 Some("there is no C++ compiler: apt-get install g++")
             }
             _ => None,
@@ -165,6 +173,9 @@ mod tests {
             vec![(ONLY, "star".into()), (OUT, "radio.md".into()), ("ANABRANCH_COMPARE", "whole".into())];
         let read = words(&["ns3", "radio", "--only", "star", "--out", "radio.md"]);
         assert_eq!(read, Some((Reference::Ns3Radio, star)));
+        let queues = words(&["ns3", "queues"]).map(|(reference, _)| reference.test());
+        assert_eq!(queues, Some("compare::aqm::our_queues_do_as_ns3"));
+        assert_eq!(words(&["ns3", "queue"]), None);
         for bad in [
             &[][..],
             &["bsd"],

@@ -41,7 +41,7 @@ pub struct Arguments {
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     runs: u32,
     /// One run of many: the one of this number, from 0 on, as `--runs` and sweeps count them
-    #[arg(long, value_name = "N", conflicts_with = "runs")]
+    #[arg(long, value_name = "N", conflicts_with = "runs", value_parser = clap::value_parser!(u64).range(..u64::MAX))]
     run: Option<u64>,
     /// Root of all random streams, in place of the scenario's
     #[arg(long)]

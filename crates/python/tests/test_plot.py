@@ -170,13 +170,15 @@ def test_a_time_series_is_a_line_for_each_of_its_things(network: ab.Scenario) ->
     rows = [row for row in series["connections"] if row["node"] == "a"]
     ax = ab.plot.series(series["connections"], "cwnd_bytes", where={"node": "a"}, label="file")
     assert [line.get_label() for line in ax.lines] == ["file"]
-    assert list(ax.lines[0].get_xdata()) == [row["time_s"] for row in rows]
-    assert list(ax.lines[0].get_ydata()) == [row["cwnd_bytes"] for row in rows]
-    for wrong, words in (
+    line: Any = ax.lines[0]
+    assert list(line.get_xdata()) == [row["time_s"] for row in rows]
+    assert list(line.get_ydata()) == [row["cwnd_bytes"] for row in rows]
+    wrongs: list[tuple[dict[str, Any], str]] = [
         ({"column": "window"}, "no column `window`"),
         ({"column": "cwnd_bytes", "where": {"nod": "a"}}, "no column `nod`"),
         ({"column": "cwnd_bytes", "where": {"node": "z"}}, "no row is left"),
         ({"column": "cwnd_bytes", "label": "both"}, "2 lines"),
-    ):
+    ]
+    for wrong, words in wrongs:
         with pytest.raises(ab.Error, match=words):
-            ab.plot.series(series["connections"], **wrong)  # type: ignore[arg-type]
+            ab.plot.series(series["connections"], **wrong)

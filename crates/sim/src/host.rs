@@ -104,6 +104,8 @@ pub(crate) struct Entry {
     pub(crate) armed: Option<Instant>,
     /// It is on the list of those to be looked after.
     pub(crate) dirty: bool,
+    /// It is among the connections that were touched since the last look at them.
+    pub(crate) noted: bool,
 }
 
 #[derive(Debug)]
@@ -260,6 +262,7 @@ impl Host {
             origin: Origin::Ours,
             armed: None,
             dirty: false,
+            noted: false,
         });
         Ok(self.id(slot))
     }
@@ -362,6 +365,7 @@ impl Host {
             origin: Origin::ListenerPending,
             armed: None,
             dirty: false,
+            noted: false,
         };
         Stranger::Accepted(self.insert(entry))
     }

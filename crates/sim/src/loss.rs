@@ -203,12 +203,14 @@ impl Times {
 
     /// How the channel is at a moment. Nothing before `since` is asked for again.
     fn at(&mut self, moment: Instant, since: Instant) -> Quality {
-        while let Some(last) = self.ends.back().copied().filter(|last| *last <= moment) {
+        loop {
+            // What is over is forgotten at once: a link may be silent for long.
+            while self.ends.len() > 1 && self.ends[0] <= since {
+                self.ends.pop_front();
+                self.first = self.first.other();
+            }
+            let Some(last) = self.ends.back().copied().filter(|last| *last <= moment) else { break };
             self.extend(last);
-        }
-        while self.ends.len() > 1 && self.ends[0] <= since {
-            self.ends.pop_front();
-            self.first = self.first.other();
         }
         self.quality(self.ends.partition_point(|end| *end <= moment))
     }
@@ -364,6 +366,20 @@ mod tests {
             let expected = 1.0 / (1.0 - stays);
             assert!((lost / bursts / expected - 1.0).abs() < 0.04, "{} instead of {expected}", lost / bursts);
         }
+    }
+
+    /// Two packets with an hour between them: what is over is forgotten, or it would be 24 million moments.
+    #[test]
+    fn a_silent_channel_in_time_keeps_nothing() {
+        let mut times = Times::new(
+            Duration::from_micros(200),
+            Duration::from_micros(100),
+            Stream::new(8, 0, "test", "silence"),
+        );
+        let hour = Instant::ZERO + Duration::from_secs(3600);
+        times.at(hour, hour);
+        assert!(times.ends.len() <= 2 && times.ends.capacity() < 100, "{}", times.ends.len());
+        assert!(times.ends[0] > hour);
     }
 
     /// Whether packets come often or seldom, and in which order those that wait are asked for, the channel is bad at the same moments.

@@ -345,6 +345,11 @@ impl Simulation {
         &self.world
     }
 
+    /// Connections that something was done with since the last time, each once; from the first time on.
+    pub(crate) fn take_touched(&mut self) -> Vec<(NodeId, crate::stream::ConnId)> {
+        self.world.take_touched()
+    }
+
     /// Events that were scheduled so far.
     pub fn events(&self) -> u64 {
         self.world.network.events.scheduled()

@@ -66,6 +66,8 @@ pub struct World {
     pub(crate) apps: Vec<AppRecord>,
     pub(crate) notices: VecDeque<Notice>,
     dirty: Vec<(NodeId, ConnId)>,
+    /// Connections that were looked after since [`World::take_touched`], if that is to be known.
+    touched: Option<Vec<(NodeId, ConnId)>>,
     /// The list that [`World::look_after`] works on, kept for its memory.
     working: Vec<(NodeId, ConnId)>,
     now: Instant,
@@ -95,6 +97,7 @@ impl World {
             apps: Vec::new(),
             notices: VecDeque::new(),
             dirty: Vec::new(),
+            touched: None,
             working: Vec::new(),
             now: Instant::ZERO,
             stop: false,
@@ -331,6 +334,9 @@ impl World {
             self.transmit(node, id);
             if self.network.watches_connections() {
                 self.watch(node, id);
+            }
+            if self.touched.is_some() {
+                self.note_touched(node, id);
             }
             let news = self.collect(node, id);
             self.look_at_buffer(node, id);

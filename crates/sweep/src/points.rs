@@ -235,7 +235,7 @@ impl Sweep {
         parsed: &Tree<'_>,
         parameters: &BTreeMap<String, Value>,
     ) -> Result<Task, Error> {
-        let mut set = source.clone().with_folder(folder);
+        let mut set = source.clone();
         for path in &self.order {
             set = set.set(assignment(path, &parameters[path]));
         }

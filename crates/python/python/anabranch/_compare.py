@@ -111,9 +111,10 @@ class _Found:
         for place in self.places:
             other = self.values[baseline].get(place, {})
             for variant, places in self.values.items():
-                if variant == baseline or place not in places:
+                if variant == baseline or not (other or place in places):
                     continue
-                own = places[place]
+                # What one side lacks altogether is missing, too.
+                own = places.get(place, {})
                 runs = [run for run in own if own[run] is not None and other.get(run) is not None]
                 gaps = len(own.keys() | other.keys()) - len(runs)
                 figures = _figures([own[run] for run in runs], [other[run] for run in runs])

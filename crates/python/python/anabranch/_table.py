@@ -284,8 +284,8 @@ class Result(Table):
 
         Raises :class:`anabranch.Error` as :meth:`events`, and if ``every`` is no time.
         """
-        made, *which = self._again(row)
-        return {name: Table(frame) for name, frame in made.series(*which, every)}
+        made, point, seed, run = self._again(row)
+        return {name: Table(frame) for name, frame in made.series(point, seed, run, every)}
 
     def replay(self, row: int = 0, *, start: float = 0.0, end: float | None = None, limit: int = 5_000_000) -> Replay:
         """The run of a row as a page that replays it, inline in notebooks, as ``anabranch view`` makes it.
@@ -309,8 +309,8 @@ class Result(Table):
         _write(Path(path), self._record(row, "trace"))
 
     def _record(self, row: int, what: str) -> bytes:
-        made, *which = self._again(row)
-        return made.record(*which, what)
+        made, point, seed, run = self._again(row)
+        return made.record(point, seed, run, what)
 
     def _again(self, row: int) -> tuple[native.Sweep, int, int, int]:
         """What can make the run of a row again, and its point, seed and number."""

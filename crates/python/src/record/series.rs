@@ -17,9 +17,9 @@ pub(crate) fn series(
         .plan(seed, run, files)
         .map_err(|error| Fault::new(error.to_string()).with_hint(error.hint()))?;
     let mut sim = builder.build();
-    let mut sampler = Sampler::new(Columns::default(), every, scenario, &planned, &sim);
+    let mut sampler = Sampler::new(Columns::default(), every, scenario, &planned, &mut sim);
     until(&mut sim, scenario.stop, stop, |sim, end| sampler.run_until(sim, end))?;
-    let tables = sampler.finish(&sim).0;
+    let tables = sampler.finish(&mut sim).0;
     let with_rows = TABLES.iter().zip(tables).filter(|(_, columns)| !columns.is_empty());
     with_rows.map(|(table, columns)| Ok((table.name, frame(table, columns)?))).collect()
 }

@@ -363,10 +363,14 @@ impl MessageSource {
         // The end of the connection goes with the last octets, but not before a reply.
         let may_close =
             flow.out.waiting.is_empty() && (self.config.replies.is_none() || flow.told.is_empty());
+        let (is_over, is_alone) = (flow.is_over(), matches!(self.config.via, Via::Connections(_)));
         replies.into_iter().for_each(|reply| self.answered(ctx.now(), reply));
-        let is_last = matches!(self.config.via, Via::Connections(_)) || self.next.is_none();
-        if is_last && may_close {
+        if (is_alone || self.next.is_none()) && may_close {
             ctx.close(id);
+        }
+        // Nothing more is expected of it, and it may last for a minute.
+        if is_over && is_alone {
+            self.flows.remove(&id);
         }
     }
 
@@ -386,7 +390,7 @@ impl App for MessageSource {
         self.flows.clear();
         (self.unconnected, self.asked) = (None, None);
         if self.random.is_none() {
-            self.random = Some(ctx.stream(&format!("sizes of {}", self.config.name)));
+            self.random = Some(ctx.stream(&format!("message sizes of {}", self.config.name)));
         }
         if let Via::Datagrams { from_port, .. } = self.config.via
             && ctx.bind(from_port).is_err()
@@ -446,15 +450,6 @@ impl App for MessageSource {
     }
 }
 
-/// How messages come to a sink.
-#[derive(Clone, Copy, Debug)]
-pub enum Hears {
-    /// Over connections.
-    Connections(TransportConfig),
-    /// As datagrams.
-    Datagrams,
-}
-
 /// A connection of a sink.
 #[derive(Debug)]
 struct Incoming {
@@ -469,7 +464,8 @@ struct Incoming {
 #[derive(Debug)]
 pub struct MessageSink {
     port: u16,
-    hears: Hears,
+    /// Of connections; none if messages are datagrams.
+    transport: Option<TransportConfig>,
     open: BTreeMap<ConnId, Incoming>,
     /// What came, in order of arrival, each message once.
     pub arrived: Vec<Arrived>,
@@ -482,10 +478,10 @@ pub struct MessageSink {
 }
 
 impl MessageSink {
-    /// A sink that listens to `port`.
-    pub fn new(port: u16, hears: Hears) -> Self {
+    /// A sink that listens to `port` for connections of that transport, or for datagrams if it is none.
+    pub fn new(port: u16, transport: Option<TransportConfig>) -> Self {
         let (open, seen) = (BTreeMap::new(), BTreeMap::new());
-        Self { port, hears, open, arrived: Vec::new(), again: 0, wrong: 0, seen }
+        Self { port, transport, open, arrived: Vec::new(), again: 0, wrong: 0, seen }
     }
 
     fn take(&mut self, now: Instant, from: NodeId, Head { number, made, len, .. }: Head) {
@@ -521,9 +517,9 @@ impl MessageSink {
 impl App for MessageSink {
     fn start(&mut self, ctx: &mut Ctx<'_>) {
         self.open.clear();
-        let is_taken = match self.hears {
-            Hears::Connections(transport) => ctx.listen(self.port, transport).is_err(),
-            Hears::Datagrams => ctx.bind(self.port).is_err(),
+        let is_taken = match self.transport {
+            Some(transport) => ctx.listen(self.port, transport).is_err(),
+            None => ctx.bind(self.port).is_err(),
         };
         if is_taken {
             ctx.trace(format_args!("port {} is taken: this sink hears nothing", self.port));

@@ -31,8 +31,9 @@ pub enum Spacing {
     /// scales of time (self-similar): `{ pareto-on-off = { on = "500 ms", off = "500 ms", shape = 1.5 } }`.
     ParetoOnOff(ParetoOnOff),
     /// The receiver answers each packet, and the source makes the next a while after the reply:
-    /// `{ request-response = { reply = "20 kB", think = "1 s" } }`. Only over UDP and TCP. Delays are then from a request to the whole reply,
-    /// and a packet is delivered once it is answered.
+    /// `{ request-response = { reply = "20 kB", think = "1 s" } }`. Only over UDP and TCP. `reply` is a size or a distribution, as `payload`;
+    /// `think` the mean of an exponential time (1 s). Over UDP a request without a reply is given up after `timeout` (2 s). Delays are from a
+    /// request to the whole reply, and a packet is delivered once it is answered.
     RequestResponse(RequestResponse),
 }
 
@@ -227,7 +228,7 @@ fn in_equilibrium(
     let left = match shape {
         None => exponential(mean, random),
         Some(shape) => {
-            let whole = shortest(mean, shape) * exp(random.exponential() / (shape - 1.0));
+            let whole = shortest(mean, shape) * exp((random.exponential() / (shape - 1.0)).min(100.0));
             Duration::from_secs_f64((random.uniform() * whole).min(LONGEST))
         }
     };

@@ -27,9 +27,11 @@ pub enum Sizes {
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Drawn {
-    /// Exponentially distributed: `{ exponential = { mean = "500 B" } }`.
+    /// Exponentially distributed: `{ exponential = { mean = "500 B", most = "1400 B" } }`. What is longer than `most` is cut to it, which
+    /// makes the mean less than `mean`; `rate` counts with the mean that is left.
     Exponential(Exponential),
-    /// Pareto's distribution, of which few are very long: `{ pareto = { mean = "20 kB", shape = 1.2, most = "10 MB" } }`.
+    /// Pareto's distribution, of which few are very long: `{ pareto = { mean = "20 kB", shape = 1.2, most = "10 MB" } }`. `most` as with
+    /// `exponential`.
     Pareto(Pareto),
     /// Pairs of a size and the share of packets that are no longer, from 0 (or more) to 1, between which sizes are evenly distributed:
     /// `{ cdf = [["1 kB", 0], ["10 kB", 0.7], ["1 MB", 1]] }`.
@@ -106,14 +108,20 @@ impl Sizes {
                 Err((format!("{what} is {size}: expected {least}, for number and time, to {most}"), None))
             }
         };
-        let cut = |most: Option<Size>| most.map_or(Ok(bounds.most), |most| within(most, "`most`"));
+        let cut = |mean: Size, most: Option<Size>| match most {
+            Some(most) if most.0 < mean.0 => Err((
+                format!("`most` is {most}, and `mean` {mean}"),
+                Some("`most` cuts what is longer, of which there is little"),
+            )),
+            most => most.map_or(Ok(bounds.most), |most| within(most, "`most`")),
+        };
         match self {
             Self::Constant(size) => {
                 let octets = within(*size, "a packet")?;
                 Ok(Law { shape: Shape::Constant, bounds: Bounds { least: octets, most: octets } })
             }
             Self::Drawn(Drawn::Exponential(Exponential { mean, most })) => {
-                let bounds = Bounds { least, most: cut(*most)? };
+                let bounds = Bounds { least, most: cut(*mean, *most)? };
                 let mean = f64::from(within(*mean, "`mean`")?);
                 Ok(Law { shape: Shape::Exponential { mean }, bounds })
             }
@@ -122,7 +130,7 @@ impl Sizes {
                     let message = "`shape`: expected 1.01 to 100: there is no mean up to 1".to_owned();
                     return Err((message, Some("1.2 is usual for files")));
                 }
-                let bounds = Bounds { least, most: cut(*most)? };
+                let bounds = Bounds { least, most: cut(*mean, *most)? };
                 let shortest = f64::from(within(*mean, "`mean`")?) * (shape - 1.0) / shape;
                 Ok(Law { shape: Shape::Pareto { shortest, shape: *shape }, bounds })
             }
@@ -247,8 +255,14 @@ impl<'de> Deserialize<'de> for Sizes {
             fn visit_str<E: Error>(self, text: &str) -> Result<Sizes, E> {
                 Size::deserialize(StrDeserializer::new(text)).map(Sizes::Constant)
             }
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Sizes, A::Error> {
-                Drawn::deserialize(MapAccessDeserializer::new(map)).map(Sizes::Drawn)
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Sizes, A::Error> {
+                let drawn = Drawn::deserialize(MapAccessDeserializer::new(&mut map))?;
+                match map.next_key::<String>()? {
+                    None => Ok(Sizes::Drawn(drawn)),
+                    Some(key) => {
+                        Err(A::Error::custom(format!("expected one distribution, found also `{key}`")))
+                    }
+                }
             }
         }
         deserializer.deserialize_any(SizeOrTable)
@@ -343,6 +357,9 @@ mod tests {
             ("{ cdf = [[\"2 kB\", 1.5]] }", "0 to 1"),
             ("{ cdf = [[\"2 kB\", nan]] }", "0 to 1"),
             ("{ normal = { mean = \"1 kB\" } }", "normal"),
+            ("{ exponential = { mean = \"1 kB\" }, pareto = { mean = \"1 kB\" } }", "found also `pareto`"),
+            ("{ pareto = { mean = \"2 kB\", most = \"1 kB\" } }", "`most` is 1 kB, and `mean` 2 kB"),
+            ("{ exponential = { mean = \"2 kB\", most = \"1 kB\" } }", "`most` is 1 kB, and `mean` 2 kB"),
         ] {
             let error = law(text).expect_err(text);
             assert!(error.contains(reason), "{text}: {error}");

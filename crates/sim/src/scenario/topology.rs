@@ -143,16 +143,26 @@ pub(super) fn grow<'s>(source: &'s Source, mut tree: Tree<'s>) -> Grown<Tree<'s>
 
 /// What each node is called: no two alike.
 fn names(graph: &Graph) -> Vec<String> {
-    let mut seen = BTreeSet::new();
-    let labels = graph.nodes.iter().filter_map(|node| node.label.as_deref());
-    let twice: BTreeSet<&str> = labels.filter(|label| !seen.insert(*label)).collect();
-    let name = |node: &graphml::Vertex| match &node.label {
-        // A pattern would mean several.
-        Some(label) if !twice.contains(&**label) => label.replace(['*', '{', '}'], "_"),
-        Some(label) => format!("{} {}", label.replace(['*', '{', '}'], "_"), node.id),
-        None => node.id.clone(),
+    // A pattern would mean several.
+    let clean = |text: &str| text.replace(['*', '{', '}'], "_");
+    let plain = |node: &graphml::Vertex| clean(node.label.as_deref().unwrap_or(&node.id));
+    let mut seen = BTreeMap::<String, u32>::new();
+    graph.nodes.iter().for_each(|node| *seen.entry(plain(node)).or_default() += 1);
+    let mut taken: BTreeSet<String> =
+        seen.iter().filter(|(_, n)| **n == 1).map(|(name, _)| name.clone()).collect();
+    let mut name = |node: &graphml::Vertex| {
+        let name = plain(node);
+        if seen[&name] == 1 {
+            return name;
+        }
+        let mut longer = format!("{name} {}", clean(&node.id));
+        // It may be the label of another.
+        while !taken.insert(longer.clone()) {
+            longer.push('_');
+        }
+        longer
     };
-    graph.nodes.iter().map(name).collect()
+    graph.nodes.iter().map(&mut name).collect()
 }
 
 fn key<'s>(span: &Range<usize>, key: &str) -> Spanned<DeString<'s>> {

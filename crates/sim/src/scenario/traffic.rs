@@ -63,7 +63,8 @@ pub enum Connection {
     #[default]
     One,
     /// One for each packet, so that its delay is a flow's completion time, from the handshake to the last octet at the receiver. Where
-    /// it fails the packet is lost.
+    /// it fails the packet is lost. A node has 16,384 ports for connections, and TIME-WAIT keeps each for `time_wait` of the TCP profile (60 s):
+    /// where more than 273 begin in a second, say less, such as `time_wait = "1 s"`.
     Each,
 }
 
@@ -103,8 +104,10 @@ pub struct TrafficSection {
     pub from: FromName,
     /// The receiver.
     pub to: String,
-    /// Payload of a packet, 12 B to 65,000 B: a size, or a distribution. Over TCP with `connection = "each"` or a distribution, and of
-    /// requests, 20 B to 1 GB; a distribution over RDCA has no more than a datagram.
+    /// Payload of a packet, 12 B to 65,000 B: a size, or a distribution such as `{ exponential = { mean = "500 B" } }`,
+    /// `{ pareto = { mean = "20 kB", shape = 1.2, most = "10 MB" } }` or `{ cdf = [["1 kB", 0], ["1 MB", 1]] }`. What is longer than `most` is cut
+    /// to it. Over TCP with `connection = "each"` or a distribution, and of requests, 20 B to 1 GB; a distribution over RDCA has no more
+    /// than a datagram.
     pub payload: Sizes,
     /// Which connection carries a packet. Only for "tcp".
     #[serde(default, skip_serializing_if = "Connection::is_default")]

@@ -29,8 +29,15 @@ pub struct Sampler<R> {
     queues: Vec<(LinkId, Queue)>,
     /// Joules in the order of [`RadioState::ALL`], of the nodes with radios.
     radios: Vec<(NodeId, [f64; 4])>,
-    senders: Vec<(Sender, Option<(SenderInfo, u64, u64)>)>,
+    /// When it looks at them next, and how long that is from one time to the next.
+    next_radios: Instant,
+    radios_every: Duration,
+    senders: Vec<(Sender, Option<SenderState>)>,
 }
+
+/// Radios are looked at no more often, and some thousand times in a run, since rows of hundreds of them would cost more than the run: what
+/// they have drawn changes slowly.
+const RADIOS_EVERY: Duration = Duration::from_secs(1);
 
 /// A sender of RDCA.
 #[derive(Clone, Debug)]
@@ -40,9 +47,19 @@ struct Sender {
     app: AppId,
 }
 
+/// How a sender stands: what it says, and packets made and given up.
+type SenderState = (SenderInfo, u64, u64);
+
 impl<R: Rows> Sampler<R> {
     /// Rows of a run of a scenario, at most once in that time, which is more than none.
-    pub fn new(rows: R, every: Duration, scenario: &Scenario, planned: &Planned, sim: &Simulation) -> Self {
+    pub fn new(
+        rows: R,
+        every: Duration,
+        scenario: &Scenario,
+        planned: &Planned,
+        sim: &mut Simulation,
+    ) -> Self {
+        sim.take_touched();
         let network = &sim.world().network;
         let nodes = (0..network.node_count() as u32).map(NodeId);
         let links = network.links().iter().map(|link| (link.from(), link.to()));
@@ -64,6 +81,8 @@ impl<R: Rows> Sampler<R> {
                 .filter(|node| network.energy_use(sim.now(), *node).is_some())
                 .map(|node| (node, [f64::NAN; 4]))
                 .collect(),
+            next_radios: sim.now(),
+            radios_every: every.max(RADIOS_EVERY).max(scenario.stop.saturating_since(Instant::ZERO) / 1000),
             senders: senders.collect(),
         }
     }
@@ -76,31 +95,45 @@ impl<R: Rows> Sampler<R> {
                 return pause;
             }
             self.look(sim);
-            self.next = self.next + self.every;
+            self.next += self.every;
+            // Nothing differs before the next event.
+            let idle = sim.next_event().unwrap_or(stop).saturating_since(self.next);
+            self.next += self.every * (idle.as_nanos() / self.every.as_nanos());
         }
     }
 
     /// The last rows, and where all went.
-    pub fn finish(mut self, sim: &Simulation) -> R {
+    pub fn finish(mut self, sim: &mut Simulation) -> R {
+        // Radios whatever they did.
+        self.next_radios = sim.now();
+        self.radios.iter_mut().for_each(|(_, last)| last[0] = f64::NAN);
         self.look(sim);
         self.rows
     }
 
-    fn look(&mut self, sim: &Simulation) {
+    fn look(&mut self, sim: &mut Simulation) {
+        let touched = sim.take_touched();
         let (now, world) = (sim.now(), sim.world());
         let Self { rows, names, connections, .. } = self;
-        for node in (0..world.network.node_count() as u32).map(NodeId) {
-            world.show_connections(node, |seen| {
+        for (node, id) in touched {
+            let is_there = world.show_connection(node, id, |seen| {
                 let connection = Connection::of(seen.info);
-                let last = connections.insert((seen.node, seen.id, seen.subflow), connection);
+                let last = connections.insert((node, id, seen.subflow), connection);
                 if last != Some(connection) {
                     let ends = Ends { peer: seen.peer, ports: seen.ports };
-                    connection.write(now, (seen.node, seen.subflow, ends), names, rows);
+                    connection.write(now, (node, seen.subflow, ends), names, rows);
                 }
             });
+            if !is_there {
+                let all = (node, id, None)..=(node, id, Some(u16::MAX));
+                connections.extract_if(all, |_, _| true).for_each(drop);
+            }
         }
         self.look_at_queues(now, &world.network);
-        self.look_at_radios(now, &world.network);
+        if self.next_radios <= now {
+            self.look_at_radios(now, &world.network);
+            self.next_radios = now + self.radios_every;
+        }
         self.look_at_senders(sim);
     }
 
@@ -127,7 +160,8 @@ impl<R: Rows> Sampler<R> {
         let Self { rows, names, radios, .. } = self;
         for (node, last) in radios {
             let Some(used) = network.energy_use(now, *node) else { continue };
-            if *last != used.joules {
+            // One that is idle draws as it did.
+            if last[..2] != used.joules[..2] {
                 *last = used.joules;
                 let joules = |state| used.joules[state as usize].into();
                 let [transmit, receive, listen, off] = RadioState::ALL.map(joules);

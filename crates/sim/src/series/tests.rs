@@ -300,3 +300,18 @@ fn looking_changes_nothing() {
         }
     }
 }
+
+/// Where nothing happens for long it does not look: 3 600 000 000 times would take an hour.
+#[test]
+fn silence_costs_nothing() {
+    let text = "stop = \"1000 h\"\n[[node]]\nname = \"a\"\n[[node]]\nname = \"b\"\n\
+                [[link]]\nfrom = \"a\"\nto = \"b\"\nrate = \"1 Mbit/s\"\ndelay = \"1 ms\"\n\
+                [[transfer]]\nname = \"t\"\nkind = \"tcp\"\nfrom = \"a\"\nto = \"b\"\nbytes = \"100 kB\"\nstart = \"999 h\"\n";
+    let scenario = Source::new("silence.toml", text).scenario().unwrap_or_else(|error| panic!("{error}"));
+    let Plan { builder, planned } = scenario.plan(1, 0, &BTreeMap::new()).unwrap();
+    let [connections, queues, ..] =
+        series(&scenario, &planned, &mut builder.build(), Duration::from_millis(1));
+    assert!(connections.len() > 100 && queues.len() > 50, "{} {}", connections.len(), queues.len());
+    let first = connections.iter().find(|row| row["node"] == "a").unwrap();
+    assert!((number(first, "time_s") - 999.0 * 3600.0).abs() < 0.0011, "{first:?}");
+}

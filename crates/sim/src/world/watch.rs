@@ -17,13 +17,34 @@ impl World {
         show((node, id), entry, |seen| self.network.watch_connection(self.now, seen));
     }
 
-    /// Shows each connection of a node as it stands, or all subflows of one.
-    pub fn show_connections(&self, node: NodeId, mut of: impl FnMut(&ConnectionView<'_>)) {
-        let host = &self.hosts[node.index()];
-        for id in host.ids() {
-            if let Some(entry) = host.peek(id) {
-                show((node, id), entry, &mut of);
+    /// Shows a connection as it stands, or all subflows of one; false if there is none any more.
+    pub(crate) fn show_connection(
+        &self,
+        node: NodeId,
+        id: ConnId,
+        of: impl FnMut(&ConnectionView<'_>),
+    ) -> bool {
+        let entry = self.hosts[node.index()].peek(id);
+        entry.map(|entry| show((node, id), entry, of)).is_some()
+    }
+
+    /// Connections that something was done with since the last time, each once; from the first time on.
+    pub(crate) fn take_touched(&mut self) -> Vec<(NodeId, ConnId)> {
+        let touched = self.touched.replace(Vec::new()).unwrap_or_default();
+        for (node, id) in &touched {
+            if let Some(entry) = self.hosts[node.index()].get(*id) {
+                entry.noted = false;
             }
+        }
+        touched
+    }
+
+    #[cold]
+    pub(super) fn note_touched(&mut self, node: NodeId, id: ConnId) {
+        if let (Some(touched), Some(entry)) = (&mut self.touched, self.hosts[node.index()].get(id))
+            && !std::mem::replace(&mut entry.noted, true)
+        {
+            touched.push((node, id));
         }
     }
 }

@@ -154,7 +154,10 @@ impl Reader {
         let (folder, experiments) = match given {
             Given::Scenario(source, folder) => {
                 return match &file.experiment {
-                    None => Ok(Subject::Scenario { source, folder: folder.to_owned() }),
+                    None => Ok(Subject::Scenario {
+                        source: source.with_folder(folder),
+                        folder: folder.to_owned(),
+                    }),
                     Some(name) => self.both(name),
                 };
             }

@@ -133,6 +133,11 @@ fn plan() -> (Vec<Cell>, Length) {
     (cells, length)
 }
 
+/// A figure of a run, and its unit.
+type Figure = (fn(&Measured) -> f64, f64);
+/// Waits in ms, goodputs in Mbit/s.
+const FIGURES: [Figure; 2] = [(|m| m.wait, 1e-3), (|m| m.goodput, 1e6)];
+
 /// The page, and the ratios of the means of all cells: waits, and goodputs.
 fn page(cells: &[Cell], length: Length, results: &[Vec<(Measured, Measured)>]) -> (String, Vec<[f64; 2]>) {
     let Length { seconds, warmup, runs } = length;
@@ -149,8 +154,7 @@ fn page(cells: &[Cell], length: Length, results: &[Vec<(Measured, Measured)>]) -
         let Cell { discipline, controller, rate, flows } = cell;
         let _ = write!(text, "| {discipline} | {controller} | {rate} | {flows} ");
         let mut both = [0.0; 2];
-        let figures: [(fn(&Measured) -> f64, f64); 2] = [(|m| m.wait, 1e-3), (|m| m.goodput, 1e6)];
-        for (figure, (of, unit)) in figures.into_iter().enumerate() {
+        for (figure, (of, unit)) in FIGURES.into_iter().enumerate() {
             let summary = |values: Vec<f64>| Summary::of(&values).expect("there are runs");
             let theirs = summary(runs.iter().map(|(theirs, _)| of(theirs) / unit).collect());
             let ours = summary(runs.iter().map(|(_, ours)| of(ours) / unit).collect());

@@ -1,5 +1,6 @@
 //! Files with courses: lines of milliseconds, or rows of a time and a value.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
@@ -92,6 +93,7 @@ impl Quantity {
 
     /// In bit/s or nanoseconds.
     fn value(self, text: &str) -> Result<u64, String> {
+        let text = &*plain(text);
         match self {
             Self::Delay => span(text),
             // A link may be silent for a while.
@@ -108,12 +110,25 @@ fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|octet| octet.is_ascii_digit() || octet == b'.')
 }
 
+/// A number with an exponent, as programs write small and large ones, without it, to nine decimals.
+fn plain(text: &str) -> Cow<'_, str> {
+    let has_exponent =
+        text.contains(['e', 'E']) && text.bytes().all(|o| o.is_ascii_digit() || b".eE+-".contains(&o));
+    match text.parse::<f64>() {
+        Ok(number) if has_exponent && (0.0..1e15).contains(&number) => {
+            format!("{number:.9}").trim_end_matches('0').trim_end_matches('.').to_owned().into()
+        }
+        _ => text.into(),
+    }
+}
+
 fn is_zero(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|octet| matches!(octet, b'0' | b'.')) && text.contains('0')
 }
 
 /// Nanoseconds; a number without a unit is in seconds.
 fn span(text: &str) -> Result<u64, String> {
+    let text = &*plain(text);
     let with_unit = if is_number(text) { format!("{text} s") } else { text.to_owned() };
     Span::from_str(&with_unit).map(|span| span.0.as_nanos()).map_err(|error| error.to_string())
 }

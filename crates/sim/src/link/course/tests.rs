@@ -47,6 +47,17 @@ fn steps_hold_or_begin_anew() {
 }
 
 #[test]
+fn numbers_may_have_exponents() {
+    let plain = Steps::rates("0,1000000\n0.0001,250000\n1000,1\n", false).unwrap();
+    assert_eq!(Steps::rates("0e0,1e6\n1e-04,2.5E+5\n1e3,1\n", false).unwrap(), plain);
+    let delays = Steps::delays("0,0.00002\n5,0.02\n", false).unwrap();
+    assert_eq!(Steps::delays("0,2e-05\n5,2e-2\n", false).unwrap(), delays);
+    for wrong in ["0,1e\n", "0,e6\n", "0,-1e6\n", "0,1e400\n", "1e-0x,1\n"] {
+        assert!(Steps::rates(wrong, false).is_err(), "{wrong}");
+    }
+}
+
+#[test]
 fn what_is_wrong_with_a_file_is_said_with_its_line() {
     let mahimahi = |text: &str| Opportunities::parse(text).map(drop);
     let rates = |text: &str| Steps::rates(text, false).map(drop);

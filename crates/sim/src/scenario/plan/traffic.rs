@@ -6,7 +6,7 @@ use super::super::deployment::Drawn;
 use super::super::traffic::{Carrier, Connection, Phase, Senders, TrafficSpec};
 use super::{Plan, Scenario};
 use crate::apps::cbr::{CbrConfig, CbrSink, CbrSource};
-use crate::apps::messages::{Hears, MessageConfig, MessageSink, MessageSource, Via};
+use crate::apps::messages::{MessageConfig, MessageSink, MessageSource, Via};
 use crate::apps::packets::{PacketSink, PacketSource, PacketSourceConfig};
 use crate::apps::rdca::{RdcaConfig, RdcaSink, RdcaSource};
 use crate::event::AppId;
@@ -61,8 +61,7 @@ impl TrafficSpec {
     fn add_sink(&self, builder: &mut Builder) -> AppId {
         let (at, begin) = (self.to, Instant::ZERO);
         if self.is_messages() {
-            let hears = self.carrier.transport().map_or(Hears::Datagrams, Hears::Connections);
-            return builder.app(at, begin, MessageSink::new(self.port, hears));
+            return builder.app(at, begin, MessageSink::new(self.port, self.carrier.transport()));
         }
         match (&self.carrier, self.carrier.transport()) {
             (Carrier::Rdca(options), _) => {

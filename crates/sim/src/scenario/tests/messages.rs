@@ -52,7 +52,9 @@ fn a_rate_is_that_of_all_sizes() {
         for sizes in [
             format!("{{ exponential = {{ mean = \"70 B\", most = \"{most}\" }} }}"),
             format!("{{ pareto = {{ mean = \"60 B\", most = \"{most}\" }} }}"),
-            format!("{{ cdf = [[\"20 B\", 0], [\"40 B\", 0.9], [\"{most}\", 1]] }}").replace("65 kB", "6 kB"),
+            format!("{{ cdf = [[\"20 B\", 0], [\"40 B\", 0.9], [\"{most}\", 1]] }}")
+                .replace("65 kB", "6 kB")
+                .replace("1 MB", "6 kB"),
         ] {
             let traffic = format!(
                 "kind = \"poisson\"\nover = \"{over}\"\npayload = {sizes}\nrate = \"{rate} bit/s\"\nstop = \"3000 s\"\n"
@@ -123,8 +125,9 @@ fn requests_follow_replies() {
         // A window that takes a reply at once, and no delay for it but its transmission.
         let source = pair("8 Mbit/s", "0", &text);
         let figure = figures(&source, 1);
-        let median = figure("delay_p50_s");
-        assert!(median > delay - 0.001 && median < delay + 0.11, "{over} {connection}: {median}");
+        // TCP's first window has ten segments, of which a reply has fourteen.
+        let (median, rounds) = (figure("delay_p50_s"), if over == "udp" { 0.0 } else { 0.1 });
+        assert!(median > delay - 0.001 && median < delay + rounds + 0.005, "{over} {connection}: {median}");
         let expected = 5000.0 / (0.5 + figure("delay_mean_s"));
         let answered = figure("packets_delivered");
         assert!(
@@ -151,10 +154,7 @@ fn a_request_without_a_reply_is_given_up_over_udp_alone() {
         let ratio = figure("delivery_ratio");
         assert!((ratio - share).abs() < 0.04, "{over} {connection}: {ratio}");
         let failures = figure("failures");
-        assert!(
-            failures == 2000.0 - figure("packets_delivered") || share == 1.0,
-            "{over} {connection}: {failures}"
-        );
+        assert_eq!(failures, 2000.0 - figure("packets_delivered"), "{over} {connection}");
     }
 }
 
@@ -182,6 +182,33 @@ fn messages_outlive_connections_and_nodes() {
     }
 }
 
+/// Whatever traffics are called and carried by, no two at a node draw the same sizes, nor the same times.
+#[test]
+fn no_two_traffics_draw_the_same() {
+    let names = ["udp", "packets", "packets of udp", "packets of packets"];
+    let overs = ["udp", "tcp", "udp", "rdca"];
+    let mut text = String::new();
+    for (name, over) in names.iter().zip(overs) {
+        text += &format!(
+            "[[traffic]]\nname = \"{name}\"\nkind = \"poisson\"\nfrom = \"a\"\nto = \"b\"\nover = \"{over}\"\n\
+             payload = {{ exponential = {{ mean = \"60 B\", most = \"80 B\" }} }}\ninterval = \"1 s\"\nstop = \"100 s\"\n"
+        );
+    }
+    let network = "[[node]]\nname = \"a\"\n[[node]]\nname = \"b\"\n[[link]]\nfrom = \"a\"\nto = \"b\"\nrate = \"1 Gbit/s\"\ndelay = \"1 ms\"\n";
+    let source = Source::new("streams.toml", format!("stop = \"110 s\"\n{network}{text}"));
+    let scenario = source.scenario().unwrap_or_else(|e| panic!("{e}"));
+    let metrics = scenario.run(1, 0, &BTreeMap::new()).unwrap().1;
+    let figures: std::collections::BTreeSet<_> = names
+        .iter()
+        .map(|name| {
+            let of = |figure: &str| metrics[&format!("traffic.{name}.{figure}")].value.unwrap();
+            // Octets of a packet, which are the mean of other draws.
+            ((of("throughput_bit_per_s") / of("packets_delivered") * 1e9) as u64, of("packets_made") as u64)
+        })
+        .collect();
+    assert_eq!(figures.len(), names.len(), "{figures:?}");
+}
+
 #[test]
 fn messages_that_cannot_be_are_refused_at_their_place() {
     let good = "kind = \"poisson\"\nover = \"tcp\"\npayload = \"1 kB\"\ninterval = \"1 s\"\n";
@@ -200,7 +227,7 @@ fn messages_that_cannot_be_are_refused_at_their_place() {
     ] {
         let mut source = pair("8 Mbit/s", "0", good);
         for setting in settings {
-            source = source.set(&format!("traffic.messages.{setting}"));
+            source = source.set(format!("traffic.messages.{setting}"));
         }
         let error = source.scenario().expect_err(message).to_string();
         assert!(error.contains(message), "{settings:?}: {error}");
@@ -217,7 +244,7 @@ fn messages_that_cannot_be_are_refused_at_their_place() {
     ] {
         let mut source = pair("8 Mbit/s", "0", good);
         for setting in settings {
-            source = source.set(&format!("traffic.messages.{setting}"));
+            source = source.set(format!("traffic.messages.{setting}"));
         }
         let error = source.scenario().expect_err(message).to_string();
         assert!(error.contains(message), "{settings:?}: {error}");

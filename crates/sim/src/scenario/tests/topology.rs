@@ -67,6 +67,28 @@ fn a_graph_becomes_nodes_and_links() {
 }
 
 /// The content of the graph decides, not the file: the scenario that is resolved has it, without the file.
+/// Whatever labels and ids a file has, no two nodes get the same name.
+#[test]
+fn nodes_of_one_label_have_names_of_their_own() {
+    let labels = ["A", "A", "A 1", "A*", "A_", "3"];
+    let nodes: String = labels
+        .iter()
+        .enumerate()
+        .map(|(id, label)| format!("<node id=\"{id}\"><data key=\"l\">{label}</data></node>"))
+        .collect();
+    let edges: String = (1..labels.len()).map(|id| format!("<edge source=\"0\" target=\"{id}\"/>")).collect();
+    let graph = format!(
+        "<graphml xmlns=\"http://graphml.graphdrawing.org/xmlns\"><key attr.name=\"label\" attr.type=\"string\" for=\"node\" id=\"l\"/>\
+         <graph edgedefault=\"undirected\">{nodes}{edges}</graph></graphml>"
+    );
+    let text = "[topology]\ngraphml = \"towns.graphml\"\nlink = { rate = \"1 Mbit/s\", delay = \"1 ms\" }\n";
+    let scenario = with(text, graph).scenario().unwrap_or_else(|error| panic!("{error}"));
+    let names: Vec<&str> = scenario.nodes.iter().map(|node| node.name.as_str()).collect();
+    assert_eq!(names.len(), labels.len());
+    assert_eq!(names.iter().collect::<std::collections::BTreeSet<_>>().len(), labels.len(), "{names:?}");
+    assert!(names.contains(&"A 0") && names.contains(&"A 1") && names.contains(&"3"), "{names:?}");
+}
+
 #[test]
 fn a_resolved_scenario_has_the_graph_in_it() {
     let scenario = with(SCENARIO, TOWNS).scenario().unwrap();
