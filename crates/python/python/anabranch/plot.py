@@ -149,7 +149,10 @@ def series(
         # Lines of one table may be drawn one by one into the same axes.
         style = {**_style(len(ax.lines)), "marker": None}
         ax.step(times, values, where="post", label=label or ", ".join(parts) or None, linewidth=1.2, **style)
-    _finish(ax, "time_s [s]", f"{column} [{table.unit(column)}]", label is not None or bool(differ))
+    _finish(ax, "time_s [s]", f"{column} [{table.unit(column)}]", False)
+    if label is not None or differ:
+        # Lines go up and down everywhere below.
+        ax.legend(frameon=False, fontsize="small", loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=3)
     return ax
 
 
