@@ -398,7 +398,7 @@ fn a_network_with_an_unknown_key_is_refused() {
         &["file"],
         Some(network),
         expect![[r#"
-            error: network.toml:67:1: unknown key `colour`, expected one of `name`, `from`, `via`, `to`, `only`, `enabled`, `rate`, `delay`, `queue`, `discipline`, `ecn_threshold`, `mtu`, `loss`, `loss_factors`, `link_ack_timeout`, `reordering`, `lateness`, `duplication`, `spacing`, `back`
+            error: network.toml:67:1: unknown key `colour`, expected one of `name`, `from`, `via`, `to`, `only`, `enabled`, `rate`, `delay`, `trace`, `queue`, `discipline`, `ecn_threshold`, `mtu`, `loss`, `loss_factors`, `link_ack_timeout`, `arq`, `jitter`, `reordering`, `lateness`, `duplication`, `spacing`, `back`
         "#]],
     );
 }
