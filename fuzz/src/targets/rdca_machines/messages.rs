@@ -16,6 +16,9 @@ pub(super) struct Seen {
     pub time: TimeStamp,
 }
 
+/// The payload of each packet.
+pub(super) const PIECE: &[u8] = b"octets";
+
 fn near(octets: &mut Unstructured<'_>, mark: u32) -> Result<u32> {
     Ok(match octets.int_in_range(0..=9)? {
         0 => octets.arbitrary()?,
@@ -110,7 +113,7 @@ pub(super) fn up(octets: &mut Unstructured<'_>, seen: &Seen) -> Result<Message> 
             repeated: octets.arbitrary()?,
             rtt: octets.arbitrary()?,
             piece: *octets.choose(&[Piece::Whole, Piece::Whole, Piece::First, Piece::Middle, Piece::Last])?,
-            payload: Bytes::from_static(b"octets"),
+            payload: Bytes::from_static(PIECE),
         }),
     })
 }

@@ -7,7 +7,7 @@ use anabranch_core::time::Instant;
 use anabranch_wire::rdca::TimeStamp;
 use arbitrary::{Result, Unstructured};
 
-use super::messages::{self, Seen};
+use super::messages::{self, PIECE, Seen};
 use super::{MAX_STEPS, MAX_TURNS, check_message, config, pass};
 use crate::probe::Probe;
 
@@ -68,8 +68,10 @@ pub(super) fn run(octets: &mut Unstructured<'_>, probe: &mut Probe) -> Result<()
 fn check_order(next: &mut BTreeMap<PeerId, Seq>, event: &SinkEvent) {
     match event {
         SinkEvent::Opened { peer, first } => assert_eq!(next.insert(*peer, *first), None, "{event:?}"),
-        SinkEvent::Packet { peer, seq, .. } => {
-            assert_eq!(next.insert(*peer, *seq + 1), Some(*seq), "{event:?}");
+        SinkEvent::Packet { peer, seq, payload } => {
+            // One packet for each piece, of which all are alike.
+            let pieces = payload.len().div_ceil(PIECE.len()).max(1) as u32;
+            assert_eq!(next.insert(*peer, *seq + pieces), Some(*seq), "{event:?}");
         }
         SinkEvent::Gone { peer, range } => {
             assert_eq!(next.insert(*peer, range.end), Some(range.start), "{event:?}");
