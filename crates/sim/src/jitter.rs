@@ -52,7 +52,7 @@ impl Distribution {
             Self::Uniform { most } => most.as_secs_f64() * stream.uniform(),
             Self::Exponential { mean } => mean.as_secs_f64() * stream.exponential(),
             Self::Normal { mean, deviation } => loop {
-                let time = mean.as_secs_f64() + deviation.as_secs_f64() * standard_normal(stream);
+                let time = mean.as_secs_f64() + deviation.as_secs_f64() * stream.normal();
                 if time >= 0.0 {
                     break time;
                 }
@@ -65,17 +65,6 @@ impl Distribution {
             }
         };
         Duration::from_secs_f64(seconds)
-    }
-}
-
-/// By the polar method of Marsaglia and Bray, which needs no trigonometric function.
-fn standard_normal(stream: &mut Stream) -> f64 {
-    loop {
-        let [x, y] = [0; 2].map(|_| 2.0 * stream.uniform() - 1.0);
-        let square = x * x + y * y;
-        if square > 0.0 && square < 1.0 {
-            return x * (-2.0 * ln(square) / square).sqrt();
-        }
     }
 }
 

@@ -65,6 +65,17 @@ impl Stream {
         -ln(1.0 - self.uniform())
     }
 
+    /// Normal with mean 0 and deviation 1, by Marsaglia's polar method: square root and logarithm only.
+    pub fn normal(&mut self) -> f64 {
+        loop {
+            let (u, v) = (2.0 * self.uniform() - 1.0, 2.0 * self.uniform() - 1.0);
+            let square = u * u + v * v;
+            if square > 0.0 && square < 1.0 {
+                return u * (-2.0 * ln(square) / square).sqrt();
+            }
+        }
+    }
+
     /// Uniform over the integers of `range`.
     ///
     /// # Panics
@@ -124,5 +135,16 @@ mod tests {
         assert!((mean((0..n).map(|_| stream.exponential()).sum()) - 1.0).abs() < 0.01);
         assert!((mean((0..n).map(|_| f64::from(u8::from(stream.bernoulli(0.1)))).sum()) - 0.1).abs() < 0.003);
         assert!((mean((0..n).map(|_| stream.range(10..=20) as f64).sum()) - 15.0).abs() < 0.03);
+    }
+
+    #[test]
+    fn deviates_are_normal() {
+        let mut stream = Stream::new(5, 0, "test", "normal");
+        let n = 100_000;
+        let draws: Vec<f64> = (0..n).map(|_| stream.normal()).collect();
+        let mean = draws.iter().sum::<f64>() / f64::from(n);
+        let variance = draws.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>() / f64::from(n);
+        let within = draws.iter().filter(|x| x.abs() < 1.0).count() as f64 / f64::from(n);
+        assert!(mean.abs() < 0.01 && (variance - 1.0).abs() < 0.02 && (within - 0.6827).abs() < 0.005);
     }
 }

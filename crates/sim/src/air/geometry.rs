@@ -12,7 +12,7 @@ use anabranch_core::time::Instant;
 use super::error::ConfigError;
 use super::motion::Mover;
 pub use super::position::Position;
-use super::propagation::{DECODABLE, Propagate, Strength, normal};
+use super::propagation::{DECODABLE, Propagate, Strength};
 use super::{Station, StreamFactory};
 
 /// A station that hears another.
@@ -253,7 +253,7 @@ fn on_map(station: u32, Position { x, y }: Position) -> Result<(), ConfigError> 
 
 /// The deviate of a pair: that of its lower station, by a stream of its own.
 fn deviate(stream: &StreamFactory<'_>, low: u32, high: u32) -> f64 {
-    normal(&mut stream(Station(low), &format!("shadowing {high}")))
+    stream(Station(low), &format!("shadowing {high}")).normal()
 }
 
 #[cfg(test)]

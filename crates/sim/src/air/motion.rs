@@ -17,7 +17,6 @@ use std::sync::Arc;
 use anabranch_core::time::{Duration, Instant};
 
 use super::position::Position;
-use super::propagation::normal;
 use crate::math::{exp, ln, sin_cos};
 use crate::random::Stream;
 
@@ -150,8 +149,8 @@ impl Mover {
             Motion::GaussMarkov(plan) => {
                 let at = start.unwrap_or_else(|| plan.area.draw(&mut random));
                 let mean = TAU * random.uniform();
-                let speed = plan.speed + plan.deviation * normal(&mut random);
-                let direction = mean + plan.turn * normal(&mut random);
+                let speed = plan.speed + plan.deviation * random.normal();
+                let direction = mean + plan.turn * random.normal();
                 let mut walk = Walk { speed, direction, mean };
                 let leg = plan.step(at, Instant::ZERO, &mut walk);
                 let Walk { speed, direction, mean } = walk;
@@ -285,10 +284,10 @@ impl GaussMarkov {
     fn draw(&self, walk: &mut Walk, random: &mut Stream) {
         let (stays, new) = (self.memory, 1.0 - self.memory);
         let swing = (1.0 - self.memory * self.memory).sqrt();
-        walk.speed = stays * walk.speed + new * self.speed + swing * self.deviation * normal(random);
+        walk.speed = stays * walk.speed + new * self.speed + swing * self.deviation * random.normal();
         // Directions are the same after a full turn: the mean is taken where it is nearest.
         let mean = walk.mean + TAU * ((walk.direction - walk.mean) / TAU).round();
-        walk.direction = stays * walk.direction + new * mean + swing * self.turn * normal(random);
+        walk.direction = stays * walk.direction + new * mean + swing * self.turn * random.normal();
         walk.direction -= TAU * (walk.direction / TAU).round();
     }
 

@@ -7,8 +7,7 @@
 use std::fmt;
 
 use super::error::ConfigError;
-use crate::math::{decibels, exp, from_decibels, ln};
-use crate::random::Stream;
+use crate::math::{decibels, exp, from_decibels};
 
 /// A model of propagation.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -298,17 +297,6 @@ impl LogDistance {
     }
 }
 
-/// A standard normal deviate, by Marsaglia's polar method: square root and logarithm only.
-pub(crate) fn normal(stream: &mut Stream) -> f64 {
-    loop {
-        let (u, v) = (2.0 * stream.uniform() - 1.0, 2.0 * stream.uniform() - 1.0);
-        let square = u * u + v * v;
-        if square > 0.0 && square < 1.0 {
-            return u * (-2.0 * ln(square) / square).sqrt();
-        }
-    }
-}
-
 /// Standard deviations beyond which shadowing is cut, so that there is a distance beyond which nobody hears.
 const SHADOWING_CUT: f64 = 4.0;
 /// Two stations are never nearer than this, in metres.
@@ -320,17 +308,6 @@ mod tests {
 
     fn unshadowed() -> f64 {
         unreachable!("there is no shadowing")
-    }
-
-    #[test]
-    fn deviates_are_normal() {
-        let mut stream = Stream::new(5, 0, "test", "normal");
-        let n = 100_000;
-        let draws: Vec<f64> = (0..n).map(|_| normal(&mut stream)).collect();
-        let mean = draws.iter().sum::<f64>() / f64::from(n);
-        let variance = draws.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>() / f64::from(n);
-        let within = draws.iter().filter(|x| x.abs() < 1.0).count() as f64 / f64::from(n);
-        assert!(mean.abs() < 0.01 && (variance - 1.0).abs() < 0.02 && (within - 0.6827).abs() < 0.005);
     }
 
     #[test]
