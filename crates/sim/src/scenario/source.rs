@@ -116,11 +116,8 @@ impl Source {
     pub fn with_texts(self, read: impl Fn(&str) -> Result<String, String> + Send + Sync + 'static) -> Self {
         let Files(known) = self.files;
         let length = Box::new(move |name: &str| (known.length)(name));
-        let read = Arc::new(read);
-        let same = read.clone();
-        let traces = Traces::new(move |name| same(name));
-        let text = Box::new(move |name: &str| read(name));
-        Self { files: Files(Arc::new(Known { length, text })), traces, ..self }
+        let files = Files(Arc::new(Known { length, text: Box::new(read) }));
+        Self { files, traces: Traces::default(), ..self }
     }
 
     /// Tells the lengths of files ([`Source::with_lengths`]) and reads them ([`Source::with_texts`]) from the scenario's folder.
@@ -130,11 +127,6 @@ impl Source {
         self.with_lengths(move |name| Some(std::fs::metadata(folder.join(name)).ok()?.len())).with_texts(
             move |name| std::fs::read_to_string(same.join(name)).map_err(|error| error.to_string()),
         )
-    }
-
-    /// The traces of links, of files that are each read once for this source and all that are cloned from it.
-    pub(super) fn traces(&self) -> &Traces {
-        &self.traces
     }
 
     /// Lets profiles have no users, for a caller that may select among them later.

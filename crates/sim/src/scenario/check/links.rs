@@ -254,7 +254,7 @@ impl Checker<'_> {
         }
         let read = |key: &str, name: &Option<String>, kind: TraceKind| match name {
             None => Ok(None),
-            Some(name) => match self.source.traces().read(name, kind, *repeat) {
+            Some(name) => match self.source.trace(name, kind, *repeat) {
                 Ok(course) => Ok(Some(course)),
                 Err(TraceFault::Unreadable(why)) => {
                     let message = format!("cannot read the trace `{name}`: {why}");

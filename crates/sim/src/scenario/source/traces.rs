@@ -1,10 +1,10 @@
 //! The files that traces of links name.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::{Arc, Mutex};
 
 use super::super::{Place, ScenarioError};
+use super::Source;
 use crate::link::course::{Course, CourseError, Opportunities, RateCourse, Steps};
 
 /// What a file has.
@@ -24,47 +24,27 @@ pub(in crate::scenario) enum TraceFault {
     Wrong(ScenarioError),
 }
 
-type Read = dyn Fn(&str) -> Result<String, String> + Send + Sync;
 /// The name of a file, what it is read as, and whether that repeats.
 type Key = (String, TraceKind, bool);
 
-/// Reads traces, each once for all points of a sweep.
-#[derive(Clone, Default)]
-pub(in crate::scenario) struct Traces(Arc<Shelf>);
+/// Traces that are known, for a source and all that are cloned from it: a file is read once for all points of a sweep.
+#[derive(Clone, Default, Debug)]
+pub(super) struct Traces(Arc<Mutex<BTreeMap<Key, Course>>>);
 
-/// What all clones of a source share.
-#[derive(Default)]
-struct Shelf {
-    read: Option<Box<Read>>,
-    known: Mutex<BTreeMap<Key, Course>>,
-}
-
-impl fmt::Debug for Traces {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Traces")
-    }
-}
-
-impl Traces {
-    pub(super) fn new(read: impl Fn(&str) -> Result<String, String> + Send + Sync + 'static) -> Self {
-        Self(Arc::new(Shelf { read: Some(Box::new(read)), known: Mutex::default() }))
-    }
-
+impl Source {
     /// What a file of that name says.
-    pub(in crate::scenario) fn read(
+    pub(in crate::scenario) fn trace(
         &self,
         name: &str,
         kind: TraceKind,
         repeats: bool,
     ) -> Result<Course, TraceFault> {
         let key = (name.to_owned(), kind, repeats);
-        let mut known = self.0.known.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut known = self.traces.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         if let Some(course) = known.get(&key) {
             return Ok(course.clone());
         }
-        let nowhere = || TraceFault::Unreadable("this scenario comes without its files".to_owned());
-        let read = self.0.read.as_ref().ok_or_else(nowhere)?;
-        let text = read(name).map_err(TraceFault::Unreadable)?;
+        let text = self.text_of(name).map_err(TraceFault::Unreadable)?;
         let course = parse(&text, kind, repeats);
         let course = course.map_err(|error| TraceFault::Wrong(placed(name.to_owned(), error)))?;
         known.insert(key, course.clone());
