@@ -29,7 +29,7 @@ use anabranch_core::dtc::LinkEvent;
 use anabranch_core::segment::Ecn;
 use anabranch_core::time::{Duration, Instant};
 
-use super::course::Course;
+use super::course::{Course, Pace};
 use super::discipline::{Discipline, Verdicts};
 use super::{LinkConfig, LinkDrop, LinkMetrics, transmission_time};
 use crate::jitter::Jitter;
@@ -133,6 +133,11 @@ enum Fates {
     Drawn,
 }
 
+/// When the first of the packets in a link begins, or one that begins then.
+fn earliest(flights: &VecDeque<InFlight>, start: Instant) -> Instant {
+    flights.front().map_or(start, |first| first.start.min(start))
+}
+
 /// A channel whose draws have a purpose.
 fn channel(config: &LinkConfig, purpose: &str, stream: &impl Fn(&str) -> Stream) -> Box<Channel> {
     let times = || stream("good and bad times");
@@ -209,10 +214,14 @@ impl Cable {
         &self.config
     }
 
+    /// What says when packets leave, if the rate does not.
+    fn pace(&self) -> Option<&Pace> {
+        self.varied.as_ref()?.pace.as_ref()
+    }
+
     /// The rate of a moment in bit/s; the mean if it sends at opportunities.
     pub fn rate(&self, now: Instant) -> u64 {
-        let pace = self.varied.as_ref().and_then(|varied| varied.pace.as_ref());
-        pace.and_then(|pace| pace.rate(now)).unwrap_or(self.config.rate)
+        self.pace().and_then(|pace| pace.rate(now)).unwrap_or(self.config.rate)
     }
 
     /// Octets of packets that its course would have let through until then, if it follows one.
@@ -358,7 +367,7 @@ impl Cable {
     /// The transmitter sends a packet from `start` on: when it arrives, and whether it is the next that does.
     #[inline(always)]
     fn transmit(&mut self, start: Instant, mut handle: PacketHandle) -> (Instant, bool) {
-        let since = || self.flights.front().map_or(start, |first| first.start.min(start));
+        let since = || earliest(&self.flights, start);
         handle.lost = self.channel.as_mut().is_some_and(|channel| channel.loses(handle.kind, start, since));
         let flight = self.schedule(start, InFlight { start, arrival: start, handle });
         let first = self.flights.is_empty();
@@ -374,8 +383,7 @@ impl Cable {
 
     /// When the transmitter can begin with a packet that comes now, if nothing else waits.
     fn next_start(&self, now: Instant) -> Instant {
-        let pace = self.varied.as_ref().and_then(|varied| varied.pace.as_ref());
-        pace.map_or(self.free_at.max(now), |pace| pace.start(now, self.free_at))
+        self.pace().map_or(self.free_at.max(now), |pace| pace.start(now, self.free_at))
     }
 
     /// Offers a packet to a link that is down, that varies, or that has a queue with a discipline of its own.
@@ -417,8 +425,8 @@ impl Cable {
 
     /// Tells a discipline the rate of a course.
     fn tell_rate(&mut self, now: Instant) {
-        let pace = self.varied.as_ref().and_then(|varied| varied.pace.as_ref());
-        if let (Some(rate), Some(managed)) = (pace.and_then(|pace| pace.rate(now)), &mut self.managed) {
+        let rate = self.pace().and_then(|pace| pace.rate(now));
+        if let (Some(rate), Some(managed)) = (rate, &mut self.managed) {
             managed.queue.set_rate(rate.max(1));
         }
     }
@@ -511,8 +519,7 @@ impl Cable {
 
     /// Drops what has not left the transmitter, as [`Cable::take_down`] does, but stays up.
     pub fn cut(&mut self, now: Instant, cut: impl FnMut(PacketHandle)) -> Option<Instant> {
-        let pace = self.varied.as_ref().and_then(|varied| varied.pace.as_ref());
-        let kept = self.unsent(pace.map_or(now, |pace| pace.last_before(now)));
+        let kept = self.unsent(self.pace().map_or(now, |pace| pace.last_before(now)));
         self.metrics.cut += (self.flights.len() - kept) as u64;
         self.metrics.busy = self.busy(now);
         let managed = self.managed.as_mut().map(|managed| {
@@ -611,7 +618,7 @@ impl Cable {
     fn plan_again(&mut self, now: Instant, fates: Fates) {
         let kept = self.flights.partition_point(|f| f.start <= now);
         let Some(first) = self.flights.get(kept) else { return };
-        if self.varied.as_ref().is_some_and(|varied| varied.pace.is_some()) {
+        if self.pace().is_some() {
             return;
         }
         self.free_at = first.start;
@@ -682,7 +689,7 @@ impl Cable {
                 (end, free) = send(latest);
                 repeats += 1;
                 if known.is_none() {
-                    let since = || self.flights.front().map_or(start, |first| first.start.min(start));
+                    let since = || earliest(&self.flights, start);
                     let channel = self.channel.as_mut();
                     flight.handle.lost =
                         channel.is_some_and(|channel| channel.loses(flight.handle.kind, latest, since));
