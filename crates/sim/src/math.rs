@@ -1,6 +1,8 @@
 //! exp, ln, sin, cos and decibels from IEEE 754 basic operations only, for random draws and the radio: the same bits on every
 //! machine, while the functions of the platform differ in the last one. Exact to about 1e-15 of the result, which the tests hold against the platform's.
 
+use std::ops::RangeInclusive;
+
 /// ln x for a positive normal x.
 pub fn ln(x: f64) -> f64 {
     let bits = x.to_bits();
@@ -52,6 +54,16 @@ pub fn sin_cos(angle: f64) -> (f64, f64) {
 pub(crate) fn quantile(sorted: &[f64], share: f64) -> Option<f64> {
     let rank = (share * sorted.len() as f64).ceil() as usize;
     sorted.get(rank.max(1) - 1).copied()
+}
+
+/// Shapes of Pareto distributions that have a mean, not too near to those that have none.
+pub(crate) const PARETO_SHAPES: RangeInclusive<f64> = 1.01..=100.0;
+/// What is wrong with others.
+pub(crate) const NO_PARETO_SHAPE: &str = "expected 1.01 to 100: there is no mean up to 1";
+
+/// The least value of a Pareto distribution with this mean and this shape.
+pub(crate) fn pareto_least(mean: f64, shape: f64) -> f64 {
+    mean * (shape - 1.0) / shape
 }
 
 /// A ratio of powers in decibels.

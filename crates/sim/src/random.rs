@@ -14,7 +14,7 @@ use std::ops::RangeInclusive;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 
-use crate::math::ln;
+use crate::math::{exp, ln};
 
 /// A source of pseudo-random numbers with a name.
 #[derive(Clone, Debug)]
@@ -63,6 +63,12 @@ impl Stream {
     pub fn exponential(&mut self) -> f64 {
         // 1 - u is in (0, 1], so the logarithm is finite.
         -ln(1.0 - self.uniform())
+    }
+
+    /// Pareto with the least value 1: `k` or more with the probability `k` to the minus shape.
+    pub fn pareto(&mut self, shape: f64) -> f64 {
+        // What is beyond has no number.
+        exp((self.exponential() / shape).min(700.0))
     }
 
     /// Normal with mean 0 and deviation 1, by Marsaglia's polar method: square root and logarithm only.
@@ -133,6 +139,7 @@ mod tests {
         let mean = |sum: f64| sum / f64::from(n);
         assert!((mean((0..n).map(|_| stream.uniform()).sum()) - 0.5).abs() < 0.003);
         assert!((mean((0..n).map(|_| stream.exponential()).sum()) - 1.0).abs() < 0.01);
+        assert!((mean((0..n).map(|_| stream.pareto(4.0)).sum()) - 4.0 / 3.0).abs() < 0.01);
         assert!((mean((0..n).map(|_| f64::from(u8::from(stream.bernoulli(0.1)))).sum()) - 0.1).abs() < 0.003);
         assert!((mean((0..n).map(|_| stream.range(10..=20) as f64).sum()) - 15.0).abs() < 0.03);
     }

@@ -13,7 +13,7 @@ use bytes::Bytes;
 
 use super::bulk::pattern;
 use super::pace::{Pace, Spacing};
-use super::packets::Arrived;
+use super::packets::{Arrived, PAUSE};
 use super::sizes::Law;
 use crate::app::{App, Ctx};
 use crate::host::MAX_DATAGRAM;
@@ -24,9 +24,6 @@ use crate::transport::TransportConfig;
 
 /// The least octets of a message: its number, when it was made, its length and that of its reply.
 pub const LEAST_MESSAGE: u32 = 20;
-
-/// How long a source waits before it connects anew.
-const PAUSE: Duration = Duration::from_secs(5);
 
 /// What carries messages.
 #[derive(Clone, Copy, Debug)]

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::sizes::Sizes;
 use crate::app::Ctx;
-use crate::math::exp;
+use crate::math::{NO_PARETO_SHAPE, PARETO_SHAPES, pareto_least};
 use crate::random::Stream;
 
 /// How packets follow upon each other. The words are those of `kind` of a traffic.
@@ -120,10 +120,11 @@ impl Spacing {
     /// What is wrong with the options, for sources that make packets in such an interval: the key, the reason, and what to do.
     pub(crate) fn check(&self, interval: Duration) -> Result<(), [&'static str; 3]> {
         let Some((on, off, shape)) = self.periods() else { return Ok(()) };
-        if shape.is_some_and(|shape| !(1.01..=100.0).contains(&shape)) {
-            return Err(["shape", "expected 1.01 to 100: there is no mean up to 1", "1.5 is usual"]);
+        if shape.is_some_and(|shape| !PARETO_SHAPES.contains(&shape)) {
+            return Err(["shape", NO_PARETO_SHAPE, "1.5 is usual"]);
         }
-        let least = shape.map_or(on.as_secs_f64(), |shape| shortest(on, shape));
+        let on = on.as_secs_f64();
+        let least = shape.map_or(on, |shape| pareto_least(on, shape));
         if least * 1000.0 < interval.as_secs_f64() {
             return Err([
                 "on",
@@ -143,14 +144,10 @@ pub(crate) fn exponential(mean: Duration, random: &mut Stream) -> Duration {
     Duration::from_secs_f64(mean.as_secs_f64() * random.exponential())
 }
 
-/// The shortest time of a Pareto distribution with this mean and this shape, in seconds.
-fn shortest(mean: Duration, shape: f64) -> f64 {
-    mean.as_secs_f64() * (shape - 1.0) / shape
-}
-
 /// A time of a Pareto distribution with this mean and this shape.
 fn pareto(mean: Duration, shape: f64, random: &mut Stream) -> Duration {
-    Duration::from_secs_f64((shortest(mean, shape) * exp(random.exponential() / shape)).min(LONGEST))
+    let least = pareto_least(mean.as_secs_f64(), shape);
+    Duration::from_secs_f64((least * random.pareto(shape)).min(LONGEST))
 }
 
 /// When a source makes its packets.
@@ -228,7 +225,7 @@ fn in_equilibrium(
     let left = match shape {
         None => exponential(mean, random),
         Some(shape) => {
-            let whole = shortest(mean, shape) * exp((random.exponential() / (shape - 1.0)).min(100.0));
+            let whole = pareto_least(mean.as_secs_f64(), shape) * random.pareto(shape - 1.0);
             Duration::from_secs_f64((random.uniform() * whole).min(LONGEST))
         }
     };

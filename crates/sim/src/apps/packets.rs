@@ -69,7 +69,7 @@ pub struct PacketSource {
 }
 
 /// How long a source waits before it connects anew.
-const PAUSE: Duration = Duration::from_secs(5);
+pub(super) const PAUSE: Duration = Duration::from_secs(5);
 
 impl PacketSource {
     /// A source that begins when it is started.

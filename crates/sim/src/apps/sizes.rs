@@ -9,7 +9,7 @@ use serde::de::value::{MapAccessDeserializer, StrDeserializer};
 use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::math::{exp, ln};
+use crate::math::{NO_PARETO_SHAPE, PARETO_SHAPES, exp, ln, pareto_least};
 use crate::random::Stream;
 
 /// How long packets are: `"500 B"`, or a distribution.
@@ -126,12 +126,11 @@ impl Sizes {
                 Ok(Law { shape: Shape::Exponential { mean }, bounds })
             }
             Self::Drawn(Drawn::Pareto(Pareto { mean, shape, most })) => {
-                if !(1.01..=100.0).contains(shape) {
-                    let message = "`shape`: expected 1.01 to 100: there is no mean up to 1".to_owned();
-                    return Err((message, Some("1.2 is usual for files")));
+                if !PARETO_SHAPES.contains(shape) {
+                    return Err((format!("`shape`: {NO_PARETO_SHAPE}"), Some("1.2 is usual for files")));
                 }
                 let bounds = Bounds { least, most: cut(*mean, *most)? };
-                let shortest = f64::from(within(*mean, "`mean`")?) * (shape - 1.0) / shape;
+                let shortest = pareto_least(f64::from(within(*mean, "`mean`")?), *shape);
                 Ok(Law { shape: Shape::Pareto { shortest, shape: *shape }, bounds })
             }
             Self::Drawn(Drawn::Cdf(points)) => Ok(Law { shape: Shape::cdf(points, within)?, bounds }),
@@ -225,10 +224,7 @@ impl Law {
         let drawn = match &self.shape {
             Shape::Constant => return self.bounds.most,
             Shape::Exponential { mean } => mean * random.exponential(),
-            Shape::Pareto { shortest, shape } => {
-                // The power is in reach as long as its logarithm is.
-                shortest * exp((random.exponential() / shape).min(100.0))
-            }
+            Shape::Pareto { shortest, shape } => shortest * random.pareto(*shape),
             Shape::Cdf(points) => {
                 let share = random.uniform();
                 let above = points.partition_point(|point| point.1 <= share).clamp(1, points.len() - 1);

@@ -208,9 +208,18 @@ impl TrafficSpec {
     /// Packets are messages ([`crate::apps::messages`]), since they differ, have a connection each, or are answered.
     pub(crate) fn is_messages(&self) -> bool {
         let over_tcp = matches!(self.carrier, Carrier::Tcp(_));
-        self.replies.is_some()
-            || over_tcp && (self.connection == Connection::Each || self.sizes.constant().is_none())
+        are_messages(over_tcp, self.replies.is_some(), self.connection, self.sizes.constant().is_none())
     }
+}
+
+/// Whether packets are messages: see [`TrafficSpec::is_messages`].
+pub(super) fn are_messages(
+    over_tcp: bool,
+    is_answered: bool,
+    connection: Connection,
+    is_drawn: bool,
+) -> bool {
+    is_answered || over_tcp && (connection == Connection::Each || is_drawn)
 }
 
 /// The senders of a traffic.

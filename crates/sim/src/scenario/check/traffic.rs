@@ -10,7 +10,9 @@ use super::super::file::FileConfig;
 use super::super::plan::TIMEOUT;
 use super::super::radio::RadioSpec;
 use super::super::rdca::RdcaOptions;
-use super::super::traffic::{Carrier, Connection, Over, Replies, Senders, TrafficSection, TrafficSpec};
+use super::super::traffic::{
+    Carrier, Connection, Over, Replies, Senders, TrafficSection, TrafficSpec, are_messages,
+};
 use super::super::{Scenario, TransferSpec, units};
 use super::deployment::Named;
 use super::{Checked, Checker, at};
@@ -24,8 +26,14 @@ use crate::packet::NodeId;
 const FIRST_PORT: u16 = 9_100;
 /// Payload of a packet at most, in octets.
 const LARGEST: u32 = 65_000;
-/// Octets of a message over a connection.
-const MESSAGE: Bounds = Bounds { least: LEAST_MESSAGE, most: 1_000_000_000 };
+/// Octets of a message over a connection at most.
+const LONGEST_MESSAGE: u32 = 1_000_000_000;
+
+/// Octets of messages, of which each is a datagram or on a connection.
+fn messages(over: Over) -> Bounds {
+    let most = if over == Over::Tcp { LONGEST_MESSAGE } else { LARGEST };
+    Bounds { least: LEAST_MESSAGE, most }
+}
 /// Octets of a TCP header without options: these are counted as payload.
 const TCP_HEADER: u32 = 20;
 
@@ -204,16 +212,14 @@ impl Checker<'_> {
             );
         }
         let is_answered = matches!(section.kind.0, Spacing::RequestResponse(_));
-        let over_tcp =
-            section.over == Over::Tcp && (is_drawn || is_answered || section.connection == Connection::Each);
+        let over_tcp = section.over == Over::Tcp;
         let bounds = match carrier {
-            _ if over_tcp => MESSAGE,
+            _ if are_messages(over_tcp, is_answered, section.connection, is_drawn) => messages(section.over),
             // A longer one would be cut, and cut packets are numbered by their pieces.
             Carrier::Rdca(options) if is_drawn => {
                 let most = options.config.sender.max_payload().min(LARGEST as usize) as u32;
                 Bounds { least: LEAST_PACKET.into(), most }
             }
-            _ if is_answered => Bounds { most: LARGEST, ..MESSAGE },
             _ => Bounds { least: LEAST_PACKET.into(), most: LARGEST },
         };
         section
@@ -233,10 +239,6 @@ impl Checker<'_> {
             let message = "`timeout` has no meaning over \"tcp\", which repeats what is lost";
             return self.fault(at!["traffic", i, "kind"], message, None);
         }
-        let bounds = match section.over {
-            Over::Udp => Bounds { most: LARGEST, ..MESSAGE },
-            _ => MESSAGE,
-        };
         if section.over == Over::Udp {
             exchange.timeout.get_or_insert(units::Span(TIMEOUT));
         }
@@ -244,7 +246,7 @@ impl Checker<'_> {
         if timeout.is_zero() {
             return self.fault(at!["traffic", i, "kind"], "`timeout`: a reply takes some time", None);
         }
-        match exchange.reply.check(bounds) {
+        match exchange.reply.check(messages(section.over)) {
             Ok(sizes) => Ok(Some(Replies { sizes, timeout })),
             Err((message, hint)) => {
                 self.fault(at!["traffic", i, "kind"], format!("`reply`: {message}"), hint)
