@@ -26,9 +26,9 @@ pub struct Sampler<R> {
     names: Names,
     connections: BTreeMap<(NodeId, ConnId, Option<u16>), Connection>,
     /// By link, of cables; what is over the air has the queue of its radio.
-    queues: Vec<(LinkId, Queue)>,
+    queues: Vec<(LinkId, Option<Queue>)>,
     /// Joules in the order of [`RadioState::ALL`], of the nodes with radios.
-    radios: Vec<(NodeId, [f64; 4])>,
+    radios: Vec<(NodeId, Option<[f64; 4]>)>,
     /// When it looks at them next, and how long that is from one time to the next.
     next_radios: Instant,
     radios_every: Duration,
@@ -76,10 +76,10 @@ impl<R: Rows> Sampler<R> {
             next: sim.now(),
             names: Names::new(nodes.clone().map(|node| network.node_name(node)), links),
             connections: BTreeMap::new(),
-            queues: cables.map(|(id, _)| (id, Queue { packets: u64::MAX, ..Queue::default() })).collect(),
+            queues: cables.map(|(id, _)| (id, None)).collect(),
             radios: nodes
                 .filter(|node| network.energy_use(sim.now(), *node).is_some())
-                .map(|node| (node, [f64::NAN; 4]))
+                .map(|node| (node, None))
                 .collect(),
             next_radios: sim.now(),
             radios_every: every.max(RADIOS_EVERY).max(scenario.stop.saturating_since(Instant::ZERO) / 1000),
@@ -106,7 +106,7 @@ impl<R: Rows> Sampler<R> {
     pub fn finish(mut self, sim: &mut Simulation) -> R {
         // Radios whatever they did.
         self.next_radios = sim.now();
-        self.radios.iter_mut().for_each(|(_, last)| last[0] = f64::NAN);
+        self.radios.iter_mut().for_each(|(_, last)| *last = None);
         self.look(sim);
         self.rows
     }
@@ -149,8 +149,7 @@ impl<R: Rows> Sampler<R> {
                 dropped: metrics.dropped_full + metrics.dropped_early,
                 marked: Some(metrics.marked),
             };
-            if *last != queue {
-                *last = queue;
+            if last.replace(queue) != Some(queue) {
                 queue.write(now, *link, names, rows);
             }
         }
@@ -161,8 +160,8 @@ impl<R: Rows> Sampler<R> {
         for (node, last) in radios {
             let Some(used) = network.energy_use(now, *node) else { continue };
             // One that is idle draws as it did.
-            if last[..2] != used.joules[..2] {
-                *last = used.joules;
+            if last.is_none_or(|last| last[..2] != used.joules[..2]) {
+                *last = Some(used.joules);
                 let joules = |state| used.joules[state as usize].into();
                 let [transmit, receive, listen, off] = RadioState::ALL.map(joules);
                 rows.row(RADIOS, &[now.into(), names.node(*node).into(), transmit, receive, listen, off]);
