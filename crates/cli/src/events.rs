@@ -15,7 +15,7 @@ use anabranch_sim::scenario::traffic::Carrier;
 use anabranch_sim::scenario::units::Span;
 use anabranch_sim::scenario::{Planned, Scenario};
 use anabranch_sim::series::{Changes, Csv, RADIOS, RDCA, Sampler, TABLES};
-use anabranch_sim::sim::{Pause, Simulation};
+use anabranch_sim::sim::Simulation;
 use anabranch_sim::trace::TextTrace;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
@@ -93,7 +93,7 @@ pub(crate) fn series_files(folder: &Path, scenario: &Scenario, every: Every) -> 
 }
 
 /// A file for each table of time series, or none.
-type Tables<T> = [Option<T>; TABLES.len()];
+pub(crate) type Tables<T> = [Option<T>; TABLES.len()];
 
 /// Begins the files, in a folder that is made if it is not there.
 pub(crate) fn create_series(folder: &Path, files: &Tables<PathBuf>) -> Result<Csv<Out>, Error> {
@@ -175,7 +175,7 @@ impl Patience {
         if self.0.load(Ordering::Relaxed) { Err(Error::Interrupted) } else { Ok(()) }
     }
 
-    /// Runs a simulation until `stop`, with a look at the signals between slices of it.
+    /// Runs a simulation until `stop`, with a look at the signals between parts of it.
     pub(crate) fn run(
         &self,
         sim: &mut Simulation,
@@ -183,18 +183,10 @@ impl Patience {
         series: Option<&mut Series>,
     ) -> Result<(), Error> {
         let mut sampler = series.and_then(|series| series.sampler.as_mut());
-        let slice = (stop.saturating_since(sim.now()) / 10_000).max(Duration::from_millis(1));
-        let mut run = |sim: &mut Simulation, until| match &mut sampler {
+        let run = |sim: &mut Simulation, until| match &mut sampler {
             Some(sampler) => sampler.run_until(sim, until),
             None => sim.run_until(until),
         };
-        while sim.now() < stop {
-            let until = (sim.now() + slice).min(stop);
-            if run(sim, until) != Pause::Reached {
-                break;
-            }
-            self.check()?;
-        }
-        self.check()
+        sim.run_in_parts(stop, run, || self.check())
     }
 }

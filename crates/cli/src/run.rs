@@ -22,7 +22,7 @@ use bytes::Bytes;
 use rayon::prelude::*;
 use serde_json::{Value, json};
 
-use crate::events::{self, Every, Series};
+use crate::events::{self, Every, Series, Tables};
 
 /// The JSON Schema of scenario files. It is generated (`cargo xtask gen`), since what makes it takes longer to build than to
 /// keep.
@@ -78,7 +78,7 @@ pub(crate) fn main(arguments: &Arguments, policies: &Policies) -> Result<(), Err
     let Some(path) = &arguments.scenario else { return Ok(()) };
     let points = read(path, &arguments.set, policies)?;
     refuse_outside(path, &points)?;
-    let series = match (&arguments.series, points.first()) {
+    let tables = match (&arguments.series, points.first()) {
         (Some(folder), Some((point, _))) => {
             events::series_files(folder, &point.scenario, arguments.series_every)
         }
@@ -86,10 +86,10 @@ pub(crate) fn main(arguments: &Arguments, policies: &Policies) -> Result<(), Err
     };
     let mut outputs =
         vec![("--trace", &arguments.trace), ("--pcap", &arguments.pcap), ("--events", &arguments.events)];
-    outputs.extend(series.iter().map(|file| ("--series", file)));
+    outputs.extend(tables.iter().map(|file| ("--series", file)));
     refuse_overwriting(path, &points, &outputs)?;
     if outputs.iter().any(|(_, path)| path.is_some()) {
-        return watched(arguments, &points);
+        return watched(arguments, &points, &tables);
     }
     let mut verdict = Verdict::default();
     for (point, files) in &points {
@@ -335,7 +335,7 @@ fn content(path: &Path, name: &str) -> PathBuf {
 }
 
 /// One run, and files with all that happens in it.
-fn watched(arguments: &Arguments, points: &[PointWithFiles]) -> Result<(), Error> {
+fn watched(arguments: &Arguments, points: &[PointWithFiles], tables: &Tables<PathBuf>) -> Result<(), Error> {
     let ([(point, files)], 1) = (points, arguments.runs) else {
         let (points, runs) = (points.len(), arguments.runs);
         let message = format!(
@@ -350,9 +350,7 @@ fn watched(arguments: &Arguments, points: &[PointWithFiles]) -> Result<(), Error
         (create(&arguments.trace)?, create(&arguments.pcap)?, create(&arguments.events)?);
     let every = arguments.series_every;
     let folder = arguments.series.as_deref();
-    let tables =
-        folder.map(|folder| events::series_files(folder, &point.scenario, every)).unwrap_or_default();
-    let series = folder.map(|folder| events::create_series(folder, &tables)).transpose()?;
+    let series = folder.map(|folder| events::create_series(folder, tables)).transpose()?;
     let patience = events::Patience::new()?;
 
     let seed = arguments.seed.unwrap_or(point.scenario.seed);
@@ -381,7 +379,7 @@ fn watched(arguments: &Arguments, points: &[PointWithFiles]) -> Result<(), Error
         events::finish_capture(&mut sim, path)?;
     }
     if let (Some(folder), Some(series)) = (folder, series) {
-        series.finish(&mut sim, folder, &tables)?;
+        series.finish(&mut sim, folder, tables)?;
     }
     let runs = [point.scenario.metrics(&planned, &sim)];
     report(arguments, point, files, seed, &runs)?;

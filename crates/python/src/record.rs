@@ -6,12 +6,11 @@ mod series;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use anabranch_core::time::{Duration, Instant};
 use anabranch_sim::capture::Capture;
 use anabranch_sim::events::EventLog;
 use anabranch_sim::scenario::identity::Files;
 use anabranch_sim::scenario::{Plan, Scenario};
-use anabranch_sim::sim::{Pause, Simulation};
+use anabranch_sim::sim::Simulation;
 use anabranch_sim::trace::TextTrace;
 use anabranch_view::page;
 use anabranch_view::replay::{Part, Replay};
@@ -62,7 +61,7 @@ pub(crate) fn record(
         What::Capture => sim.observe(Capture::new(Vec::new(), scenario.network.ip)),
         What::Trace => sim.observe(TextTrace::new(Vec::new())),
     }
-    until(&mut sim, scenario.stop, stop, Simulation::run_until)?;
+    sim.run_in_parts(scenario.stop, Simulation::run_until, || look(stop))?;
     let end = sim.now();
     let failed = |error: &dyn std::fmt::Display| Fault::new(format!("cannot record the run: {error}"));
     let gone = || failed(&"its observer is gone");
@@ -82,24 +81,9 @@ pub(crate) fn record(
     }
 }
 
-/// Runs a simulation to its end by `run`, with a look at `stop` between slices of it.
-fn until(
-    sim: &mut Simulation,
-    end: Instant,
-    stop: &AtomicBool,
-    mut run: impl FnMut(&mut Simulation, Instant) -> Pause,
-) -> Result<(), Fault> {
-    let slice = (end.saturating_since(sim.now()) / 10_000).max(Duration::from_millis(1));
-    while sim.now() < end {
-        let until = (sim.now() + slice).min(end);
-        if run(sim, until) != Pause::Reached {
-            break;
-        }
-        if stop.load(Ordering::Relaxed) {
-            return Err(Fault::new("the run was stopped"));
-        }
-    }
-    Ok(())
+/// Ends a run that was told to stop.
+fn look(stop: &AtomicBool) -> Result<(), Fault> {
+    if stop.load(Ordering::Relaxed) { Err(Fault::new("the run was stopped")) } else { Ok(()) }
 }
 
 /// The page that replays an event log from `start` to `end`, in seconds, of at most `limit` rows.

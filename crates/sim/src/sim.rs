@@ -408,6 +408,30 @@ impl Simulation {
         Pause::Reached
     }
 
+    /// Runs all events up to and including `stop` by `run`, which is as [`Simulation::run_until`], a ten-thousandth of the time or a
+    /// millisecond at once, unless an application stops the run or nothing is pending. After each part `look` may end it with an error.
+    ///
+    /// # Errors
+    ///
+    /// That of `look`.
+    pub fn run_in_parts<E>(
+        &mut self,
+        stop: Instant,
+        mut run: impl FnMut(&mut Self, Instant) -> Pause,
+        mut look: impl FnMut() -> Result<(), E>,
+    ) -> Result<(), E> {
+        let part = (stop.saturating_since(self.now()) / 10_000).max(Duration::from_millis(1));
+        while self.now() < stop {
+            let until = (self.now() + part).min(stop);
+            let pause = run(self, until);
+            look()?;
+            if pause != Pause::Reached {
+                break;
+            }
+        }
+        Ok(())
+    }
+
     /// The probes, in the order in which they were added.
     pub fn probes(&self) -> &[Probe] {
         &self.probes

@@ -1,5 +1,6 @@
 //! Time series of a run as tables.
 
+use anabranch_core::time::Duration;
 use anabranch_sim::series::{Cell, Rows, Sampler, TABLES};
 use anabranch_sweep::table::{self, Column, Values};
 
@@ -18,7 +19,7 @@ pub(crate) fn series(
         .map_err(|error| Fault::new(error.to_string()).with_hint(error.hint()))?;
     let mut sim = builder.build();
     let mut sampler = Sampler::new(Columns::default(), every, scenario, &planned, &mut sim);
-    until(&mut sim, scenario.stop, stop, |sim, end| sampler.run_until(sim, end))?;
+    sim.run_in_parts(scenario.stop, |sim, end| sampler.run_until(sim, end), || look(stop))?;
     let tables = sampler.finish(&mut sim).0;
     let with_rows = TABLES.iter().zip(tables).filter(|(_, columns)| !columns.is_empty());
     with_rows.map(|(table, columns)| Ok((table.name, frame(table, columns)?))).collect()
