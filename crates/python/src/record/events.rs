@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use anabranch_sweep::table::{self, Column, Values};
 use anabranch_view::log::{Event, Flow, Frame as AirFrame, Link, LogError, Packet, Reader, Record};
+use anabranch_wire::eventlog::{LONGEST, frame, incident, packet, stream};
 use pyo3::prelude::*;
 
 use crate::fault::Fault;
@@ -26,20 +27,17 @@ const REASONS: [&str; 10] = [
 const FRAMES: [&str; 4] = ["data", "ack", "rts", "cts"];
 /// What an application learns, by the numbers of `anabranch_wire::eventlog::stream`.
 const STREAMS: [(u8, &str); 8] = [
-    (0, "accepted"),
-    (1, "opened"),
-    (2, "peer closed"),
-    (8, "closed"),
-    (9, "reset by the peer"),
-    (10, "given up"),
-    (11, "refused"),
-    (12, "timed out"),
+    (stream::ACCEPTED, "accepted"),
+    (stream::OPENED, "opened"),
+    (stream::PEER_CLOSED, "peer closed"),
+    (stream::CLOSED, "closed"),
+    (stream::CLOSED + 1, "reset by the peer"),
+    (stream::CLOSED + 2, "given up"),
+    (stream::CLOSED + 3, "refused"),
+    (stream::CLOSED + 4, "timed out"),
 ];
 /// Faults and changes, by the numbers of `anabranch_wire::eventlog::incident`.
 const INCIDENTS: [&str; 5] = ["node down", "node up", "link down", "link up", "rate"];
-/// The flag of `anabranch_wire::eventlog::packet` for a TCP segment, and of `frame` for one that was received.
-const TCP: u8 = 1;
-const RECEIVED: u8 = 1;
 
 /// The events of a log as a table; how connections stand is left out, since time series have it.
 #[pyfunction]
@@ -108,7 +106,7 @@ impl Events {
                 Row { event: "lost", detail: reason(why), ..self.on_link(link, packet, false) }
             }
             Event::Waits { link, packet, nanos } => {
-                let known = nanos < anabranch_wire::eventlog::LONGEST;
+                let known = nanos < LONGEST;
                 let value = known.then_some(nanos as f64 / 1e9);
                 Row { event: "waits", value, ..self.on_link(link, packet, false) }
             }
@@ -138,9 +136,12 @@ impl Events {
             },
             Event::Incident { what, index, value } => {
                 let detail = INCIDENTS.get(usize::from(what)).map(|text| (*text).to_owned());
-                let (node, link) =
-                    if what < 2 { (self.node(index), None) } else { (None, Some(self.link(index))) };
-                let value = (what == 4).then_some(value as f64);
+                let (node, link) = if [incident::NODE_DOWN, incident::NODE_UP].contains(&what) {
+                    (self.node(index), None)
+                } else {
+                    (None, Some(self.link(index)))
+                };
+                let value = (what == incident::RATE).then_some(value as f64);
                 Row { event: "incident", node, link, value, detail, ..Row::default() }
             }
             Event::Note { node, text } => {
@@ -153,7 +154,7 @@ impl Events {
 
     fn frame_row(&self, frame: AirFrame) -> Row {
         let kind = FRAMES.get(usize::from(frame.kind)).copied().unwrap_or("frame");
-        let fate = if frame.flags & RECEIVED != 0 { "received" } else { "not received" };
+        let fate = if frame.flags & frame::RECEIVED != 0 { "received" } else { "not received" };
         let node = self.node(frame.from);
         let to = frame.to.and_then(|to| self.node(to)).unwrap_or_else(|| "*".to_owned());
         let link = node.as_ref().map(|from| format!("{from}>{to}"));
@@ -177,7 +178,7 @@ impl Events {
 
     fn packet(&self, id: i64) -> Row {
         let Some(packet) = self.packets.get(&id) else { return Row { packet: Some(id), ..Row::default() } };
-        let tcp = packet.flags & TCP != 0;
+        let tcp = packet.flags & packet::TCP != 0;
         Row {
             packet: Some(id),
             flow: self.flow(packet.flow),
