@@ -116,7 +116,7 @@ pub enum Fate {
     Plain,
     /// It arrives so much later.
     Late(Duration),
-    /// It arrives twice, so much later.
+    /// It arrives twice, later by this time.
     Twice(Duration),
 }
 

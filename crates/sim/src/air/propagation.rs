@@ -156,7 +156,7 @@ pub(crate) trait Propagate: fmt::Debug + Send + Sync {
     /// Metres beyond which nothing is heard.
     fn reach(&self) -> f64;
 
-    /// What a station hears of another at so many metres; `shadowing` is called for the normal deviate of a pair that has
+    /// What a station hears of another at this distance in metres; `shadowing` is called for the normal deviate of a pair that has
     /// some.
     fn signal(&self, distance: f64, shadowing: &mut dyn FnMut() -> f64) -> Option<Strength>;
 

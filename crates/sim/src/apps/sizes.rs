@@ -170,7 +170,7 @@ impl Shape {
             if !(0.0..=1.0).contains(share) {
                 return Err((format!("a share of `cdf` is {share}: expected 0 to 1"), hint));
             }
-            // So many have just this size.
+            // This share of packets has just this size.
             if all.is_empty() && *share > 0.0 {
                 all.push((octets, 0.0));
             }

@@ -6,7 +6,7 @@
 //! $ns_ at 2.0 "$node_(0) setdest 90.44 44.89 1.37"
 //! ```
 //!
-//! A node goes straight to the place at so many metres per second and stays there; a later line takes it from where it is
+//! A node goes straight to the place, at the speed in metres per second, and stays there; a later line takes it from where it is
 //! then. A speed of 0 stops it. Lines of `$god_` and comments mean nothing here.
 
 use std::collections::BTreeMap;
@@ -39,7 +39,7 @@ struct Said {
     line: usize,
     x: Option<f64>,
     y: Option<f64>,
-    /// When, whereto, how fast, in the order of the file.
+    /// Time, destination and speed, in the order of the file.
     ways: Vec<(Instant, Position, f64)>,
 }
 

@@ -131,7 +131,7 @@ impl TrafficSpec {
         u16::try_from(self.sizes.most()).unwrap_or(u16::MAX)
     }
 
-    /// A source of packets that are messages, so many at most, from that port; none is made after `until`.
+    /// A source of packets that are messages, at most `packets` of them, from that port; none is made after `until`.
     fn message_source(&self, (packets, from_port): (u32, u16), until: Option<Instant>) -> MessageSource {
         let Self { to, port, interval, .. } = *self;
         let via = match (self.carrier.transport(), self.connection) {
