@@ -36,8 +36,8 @@ impl Scenario {
     }
 
     /// What was said and every default, as JSON.
-    fn resolved(&self) -> PyResult<String> {
-        serde_json::to_string(self.scenario.resolved()).map_err(|error| Fault::new(error.to_string()).into())
+    fn resolved(&self) -> String {
+        self.scenario.to_json()
     }
 
     /// What was said and every default, as a scenario file without axes.

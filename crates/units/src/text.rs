@@ -1,11 +1,15 @@
 //! TOML as text in which every value knows where it stands, so that an error can name its line and column.
 
+mod reader;
+
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
+
+pub use reader::{ReadError, read, read_tree};
 
 /// What is wrong in a file or in an override of the command line.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use anabranch_units::{did_you_mean, quoted};
+use anabranch_units::{did_you_mean, quoted, text};
 #[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -70,7 +70,7 @@ fn is_one_link(node: &Node<'_>) -> bool {
 fn nodes(tree: &Tree<'_>) -> Option<Vec<NodesSection>> {
     let Some(tables) = tree.get_ref().get("nodes") else { return Some(Vec::new()) };
     let read = |table: &Node<'_>| {
-        let nodes = NodesSection::deserialize(toml::de::ValueDeserializer::from(table.clone())).ok()?;
+        let nodes: NodesSection = text::read(table).ok()?;
         (nodes.count.total() as usize <= MAX_NODES).then_some(nodes)
     };
     tables.get_ref().as_array()?.iter().map(read).collect()

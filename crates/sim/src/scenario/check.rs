@@ -19,6 +19,7 @@ use std::ops::Range;
 
 use anabranch_core::time::Instant;
 use anabranch_core::{dtc, tcp};
+use anabranch_units::text;
 
 use super::Tree;
 use super::alias;
@@ -59,13 +60,14 @@ impl Source {
     /// # Errors
     /// As for keys and values that are not legal by themselves.
     pub fn seed(&self) -> Result<u64, ScenarioError> {
-        Ok(self.read::<FileConfig>(self.tree()?)?.seed)
+        let file: Result<FileConfig, _> = text::read_tree(&self.tree()?);
+        Ok(file.map_err(|error| self.error_at_span(error))?.seed)
     }
 
     /// The scenario of a tree, which is made again if its places are asked for: most scenarios have no error.
     pub(super) fn scenario_of<'s>(&'s self, tree: &dyn Fn() -> Checked<Tree<'s>>) -> Checked<Scenario> {
         let whole = || chain::spread(self, topology::grow(self, tree()?)?);
-        let read = self.read(whole()?);
+        let read = text::read_tree(&whole()?).map_err(|error| self.error_at_span(error));
         let mut file: FileConfig = read.or_else(|error| Err(alias::hinted(error, &whole()?)))?;
         file.sweep.clear();
         let names = std::mem::take(&mut file.alias).into_keys();
@@ -134,8 +136,12 @@ impl<'s> Checker<'s> {
     }
 
     fn fault<T>(&self, path: &[Step], message: impl Into<String>, hint: Option<&str>) -> Checked<T> {
+        Err(self.error(path, message.into(), hint))
+    }
+
+    fn error(&self, path: &[Step], message: String, hint: Option<&str>) -> ScenarioError {
         let path = &*self.section_of(path);
-        Err(self.source.error_at(self.tree(), path, message.into(), hint.map(str::to_owned)))
+        self.source.error_at(self.tree(), path, message, hint.map(str::to_owned))
     }
 
     /// Where the file says what a path means: a node of `[[nodes]]` has no section of its own.

@@ -11,12 +11,15 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
+use super::Tree;
 use super::alias::Alias;
 use super::aodv::AodvSection;
 use super::buffers::BuffersProfile;
 use super::chain::Via;
 use super::deployment::{DeploymentSection, GroupsSection, NodesSection};
 use anabranch_core::set::Energy;
+use anabranch_units::text;
+use toml::de::DeTable;
 
 use super::dtc::DtcProfile;
 use super::emulation::{EmulationSection, HostKind};
@@ -136,7 +139,7 @@ pub struct FileConfig {
 impl Default for FileConfig {
     /// What an empty file says.
     fn default() -> Self {
-        toml::from_str("").expect("every key has a default")
+        text::read_tree(&Tree::new(0..0, DeTable::new())).expect("every key has a default")
     }
 }
 

@@ -41,7 +41,7 @@ impl Scenario {
     /// The resolved scenario as JSON with sorted keys: equal scenarios give equal text. The seed is not part
     /// of it.
     pub fn canonical_json(&self) -> String {
-        let mut value = serde_json::to_value(self.resolved()).expect("a scenario has only string keys");
+        let mut value = serde_json::to_value(self.erased()).expect("a scenario has only string keys");
         if let Some(object) = value.as_object_mut() {
             object.remove("seed");
         }
@@ -49,9 +49,20 @@ impl Scenario {
         serde_json::to_string(&value).expect("a value is JSON")
     }
 
+    /// The resolved scenario as JSON, keys in the order of the reference.
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(self.erased()).expect("a scenario has only string keys")
+    }
+
     /// The resolved scenario as a scenario file.
     pub fn to_toml(&self) -> String {
-        toml::to_string(self.resolved()).expect("a scenario has only string keys")
+        toml::to_string(self.erased()).expect("a scenario has only string keys")
+    }
+
+    /// The resolved scenario behind a table of functions. Its hundreds of types are so compiled once for all formats together, and once
+    /// more for the digest, which is made for each point of a sweep.
+    fn erased(&self) -> &dyn erased_serde::Serialize {
+        self.resolved()
     }
 
     /// The figures of a run: of each transfer (`transfer.NAME.…`), of each direction of a link

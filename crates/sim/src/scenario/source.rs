@@ -9,7 +9,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use anabranch_units::text::Text;
+use anabranch_units::text::{ReadError, Text};
 use anabranch_units::{HINT_MARK, did_you_mean, hint_from, quoted};
 use serde::Deserialize;
 use toml::Spanned;
@@ -228,12 +228,12 @@ impl Source {
         Ok(tree)
     }
 
-    /// Reads a tree as a `T`.
+    /// Reads a tree as a `T`, which may be of types that know their place ([`Spanned`]).
     ///
     /// # Errors
     /// What does not fit, where it was written, and for an unknown key or word the one that was probably meant.
     pub fn read<'s, T: Deserialize<'s>>(&'s self, tree: Tree<'s>) -> Result<T, ScenarioError> {
-        T::deserialize(toml::Deserializer::from(tree)).map_err(|e| self.error_at_span(&e))
+        T::deserialize(toml::Deserializer::from(tree)).map_err(|error| self.error_at_span(error.into()))
     }
 
     /// An error at the deepest value on `path` that was written down.
@@ -312,9 +312,9 @@ impl Source {
         Some((node, found))
     }
 
-    pub(super) fn error_at_span(&self, error: &toml::de::Error) -> ScenarioError {
-        let place = error.span().map_or_else(|| self.text.whole(), |span| self.place(span));
-        let message = error.message().trim_end();
+    pub(super) fn error_at_span(&self, error: ReadError) -> ScenarioError {
+        let place = error.span.map_or_else(|| self.text.whole(), |span| self.place(span));
+        let message = error.message.trim_end();
         // The hint of a unit travels in the message.
         let (message, hint) = match message.split_once(HINT_MARK) {
             Some((message, hint)) => (message.to_owned(), Some(hint.to_owned())),

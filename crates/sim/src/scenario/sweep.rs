@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
+use anabranch_units::text;
 use toml::de::DeValue;
 
 use super::Scenario;
@@ -111,9 +111,7 @@ impl Source {
     }
 
     fn plain(&self, value: &Node<'_>) -> Result<serde_json::Value, ScenarioError> {
-        let deserializer = toml::de::ValueDeserializer::from(value.clone());
-        let plain = serde_json::Value::deserialize(deserializer);
-        plain.map_err(|e| self.error_at_span(&e))
+        text::read(value).map_err(|error| self.error_at_span(error))
     }
 }
 

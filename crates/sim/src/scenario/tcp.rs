@@ -488,11 +488,13 @@ impl TcpProfile {
 
 #[cfg(test)]
 mod tests {
+    use anabranch_units::text::{Text, read_tree};
+
     use super::*;
 
     /// The profile that has only these lines.
     fn profile(lines: &str) -> TcpProfile {
-        toml::from_str(lines).expect("a profile")
+        read_tree(&Text::new("profile", lines).tree().expect("TOML")).expect("a profile")
     }
 
     #[test]

@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use anabranch_core::time::Duration;
+use anabranch_units::text;
 #[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -82,9 +83,7 @@ type Grown<T> = Result<T, ScenarioError>;
 /// Puts nodes and links in the place of `[topology]`.
 pub(super) fn grow<'s>(source: &'s Source, mut tree: Tree<'s>) -> Grown<Tree<'s>> {
     let Some(said) = tree.get_mut().remove("topology") else { return Ok(tree) };
-    let section: TopologySection =
-        TopologySection::deserialize(toml::de::ValueDeserializer::from(said.clone()))
-            .map_err(|error| source.error_at_span(&error))?;
+    let section: TopologySection = text::read(&said).map_err(|error| source.error_at_span(error))?;
     let span = said.get_ref().get("graphml").map_or(said.span(), Spanned::span);
     let fault = |message: String, hint: &str| ScenarioError {
         place: source.place(span.clone()),

@@ -219,7 +219,7 @@ fn what_is_wrong_is_said_where_it_stands() {
           hint: expected `$node_(3) set X_ 12.0` or `$ns_ at 2.0 "$node_(3) setdest 90.0 44.9 1.37"`
         mobile.toml:8:24: `empty.tcl` has no movements of a node 0
           hint: it has none at all
-        mobile.toml:8:12: expected the name of a movement file, or a table with `file` and `node`
+        mobile.toml:8:24: expected the name of a movement file, or a table with `file` and `node`
         mobile.toml:8:24: `moves.tcl` says where the node starts, and so does the scenario
           hint: leave `position` and `place` out
         mobile.toml:8:12: static routes do not follow a node that moves
