@@ -6,6 +6,7 @@ pub mod messages;
 pub(crate) mod pace;
 pub mod packets;
 pub mod rdca;
+pub mod schedule;
 pub mod set;
 pub mod sizes;
 mod subflows;

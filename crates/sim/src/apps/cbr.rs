@@ -88,9 +88,10 @@ impl App for CbrSource {
 
     fn on_timer(&mut self, ctx: &mut Ctx<'_>) {
         let CbrConfig { to, port, from_port, packets, payload, .. } = self.config;
-        let Some(at) = self.next.take() else { return };
+        let Some(at) = self.next.take_if(|at| *at <= ctx.now()) else { return ctx.set_timer(self.next) };
         if self.sent < packets {
-            let drawn = self.sizes.as_mut().and_then(|(law, random)| Some(law.draw(random.as_mut()?)));
+            let row = self.pace.row();
+            let drawn = self.sizes.as_mut().and_then(|(law, random)| Some(law.draw(random.as_mut()?, row)));
             let octets = packet(self.sent, at, drawn.map_or(payload, |octets| octets as u16));
             self.sent += 1;
             self.next = self.pace.next(at, self.sent as usize);

@@ -280,8 +280,13 @@ impl MessageSource {
     fn make(&mut self, ctx: &mut Ctx<'_>) {
         while let Some(at) = self.next.filter(|at| *at <= ctx.now()) {
             let Some(random) = &mut self.random else { return };
-            let reply = self.config.replies.as_ref().map_or(0, |replies| replies.draw(random));
-            let head = Head { number: self.made, made: at, len: self.config.sizes.draw(random), reply };
+            let reply = self.config.replies.as_ref().map_or(0, |replies| replies.draw(random, 0));
+            let head = Head {
+                number: self.made,
+                made: at,
+                len: self.config.sizes.draw(random, self.pace.row()),
+                reply,
+            };
             self.made += 1;
             // With replies the next follows the reply.
             self.next = if reply > 0 { None } else { self.pace.next(at, self.made as usize) };

@@ -1,6 +1,7 @@
 //! When a source makes its packets.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use anabranch_core::time::{Duration, Instant};
 use anabranch_units::Span;
@@ -8,6 +9,7 @@ use anabranch_units::Span;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::schedule::Schedule;
 use super::sizes::Sizes;
 use crate::app::Ctx;
 use crate::math::{NO_PARETO_SHAPE, PARETO_SHAPES, pareto_least};
@@ -30,11 +32,39 @@ pub enum Spacing {
     /// The same with times on and off of a Pareto distribution, whose tail makes the traffic of many sources together bursty at all
     /// scales of time (self-similar): `{ pareto-on-off = { on = "500 ms", off = "500 ms", shape = 1.5 } }`.
     ParetoOnOff(ParetoOnOff),
+    /// Packets at the times and of the lengths of a CSV file with the columns `time` and `bytes`: `{ trace = "packets.csv" }`. Times are from
+    /// the start of the source, in seconds or with a unit; sizes in bytes or with a unit, within the limits of `payload`, which is left out
+    /// as `interval` and `rate` are. A source that was down goes on with what is due then. Not over "mptcp".
+    Trace(TraceFile),
     /// The receiver answers each packet, and the source makes the next a while after the reply:
     /// `{ request-response = { reply = "20 kB", think = "1 s" } }`. Only over UDP and TCP. `reply` is a size or a distribution, as `payload`;
     /// `think` the mean of an exponential time (1 s). Over UDP a request without a reply is given up after `timeout` (2 s). Delays are from a
     /// request to the whole reply, and a packet is delivered once it is answered.
     RequestResponse(RequestResponse),
+}
+
+/// The name of a file, and what it has.
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[serde(from = "String", into = "String")]
+#[cfg_attr(feature = "schema", schemars(with = "String"))]
+pub struct TraceFile {
+    /// Relative to the scenario.
+    pub name: String,
+    /// Its rows; none before it was read.
+    pub schedule: Arc<Schedule>,
+}
+
+impl From<String> for TraceFile {
+    fn from(name: String) -> Self {
+        Self { name, schedule: Arc::default() }
+    }
+}
+
+impl From<TraceFile> for String {
+    fn from(trace: TraceFile) -> Self {
+        trace.name
+    }
 }
 
 /// Requests and replies.
@@ -101,6 +131,7 @@ impl Spacing {
     pub(crate) fn most_packets(&self, time: Duration, interval: Duration) -> Option<u32> {
         match self {
             Self::Poisson | Self::RequestResponse(_) => None,
+            Self::Trace(trace) => u32::try_from(trace.schedule.until(time)).ok(),
             Self::Constant | Self::OnOff(_) | Self::ParetoOnOff(_) => {
                 let intervals = time.as_nanos() / interval.as_nanos().max(1);
                 Some(u32::try_from(intervals).unwrap_or(u32::MAX).saturating_add(1))
@@ -111,7 +142,7 @@ impl Spacing {
     /// Mean times on and off, and the shape of their distribution if it is Pareto's; `None` if the source is always on.
     fn periods(&self) -> Option<(Duration, Duration, Option<f64>)> {
         match self {
-            Self::Constant | Self::Poisson | Self::RequestResponse(_) => None,
+            Self::Constant | Self::Poisson | Self::Trace(_) | Self::RequestResponse(_) => None,
             Self::OnOff(OnOff { on, off }) => Some((on.0, off.0, None)),
             Self::ParetoOnOff(ParetoOnOff { on, off, shape }) => Some((on.0, off.0, Some(*shape))),
         }
@@ -167,18 +198,31 @@ pub(super) struct Pace {
     random: Option<Stream>,
     /// The end of the time in which the source is on; there since the first packet, if it is off at times.
     on_until: Option<Instant>,
+    /// When the source began, and the row of the next packet, if a file says when.
+    traced: Option<(Instant, usize)>,
 }
 
 impl Pace {
     /// `packets` packets at most, the first at once.
     pub(super) fn new(interval: Duration, spacing: Spacing, packets: u32) -> Self {
         let purpose = Cow::Borrowed("packets");
-        Self { interval, spacing, packets, until: None, purpose, random: None, on_until: None }
+        Self { interval, spacing, packets, until: None, purpose, random: None, on_until: None, traced: None }
+    }
+
+    /// The row of the packet that is made next, of the file that says when; 0 without one.
+    pub(super) fn row(&self) -> usize {
+        self.traced.map_or(0, |(_, row)| row)
     }
 
     /// When a source that starts now makes its first packet; `None` if that is too late for any.
     pub(super) fn start(&mut self, ctx: &Ctx<'_>) -> Option<Instant> {
         let random = self.random.insert(ctx.stream(&self.purpose));
+        if let Spacing::Trace(trace) = &self.spacing {
+            let (begin, _) = self.traced.unwrap_or((ctx.now(), 0));
+            let row = trace.schedule.row_from(ctx.now().saturating_since(begin));
+            self.traced = Some((begin, row));
+            return trace.schedule.time(row).map(|time| begin + time).filter(|first| self.is_timely(*first));
+        }
         let (first, on_until) = match (&self.spacing, self.spacing.periods()) {
             (Spacing::RequestResponse(_), _) => (ctx.now() + exponential(self.interval, random), None),
             (_, None) => (ctx.now(), None),
@@ -188,12 +232,21 @@ impl Pace {
             }
         };
         self.on_until = on_until;
-        self.until.is_none_or(|until| first <= until).then_some(first)
+        Some(first).filter(|first| self.is_timely(*first))
+    }
+
+    fn is_timely(&self, at: Instant) -> bool {
+        self.until.is_none_or(|until| at <= until)
     }
 
     /// When the next packet is made after one at `at`, or after a reply at `at`, the one after `made` packets; `None` after the last,
     /// and before the start. A constant rate draws no random number.
     pub(super) fn next(&mut self, at: Instant, made: usize) -> Option<Instant> {
+        if let (Spacing::Trace(trace), Some((begin, row))) = (&self.spacing, &mut self.traced) {
+            *row += 1;
+            let next = *begin + trace.schedule.time(*row)?;
+            return (made < self.packets as usize && self.is_timely(next)).then_some(next);
+        }
         let random = self.random.as_mut()?;
         let interval = self.interval.max(Duration::from_nanos(1));
         let next = match (&self.spacing, self.spacing.periods()) {
@@ -201,7 +254,7 @@ impl Pace {
             (Spacing::Poisson | Spacing::RequestResponse(_), None) => at + exponential(self.interval, random),
             (_, None) => at + interval,
         };
-        (made < self.packets as usize && self.until.is_none_or(|until| next <= until)).then_some(next)
+        (made < self.packets as usize && self.is_timely(next)).then_some(next)
     }
 }
 

@@ -174,7 +174,7 @@ impl RdcaSource {
             if self.config.packets > 0 {
                 self.made.push(at);
                 if let Some((law, Some(random), sizes)) = &mut self.sizes {
-                    sizes.push(law.draw(random) as u16);
+                    sizes.push(law.draw(random, self.pace.row()) as u16);
                 }
             }
             self.next = self.pace.next(at, self.made.len());

@@ -1,6 +1,7 @@
 //! How many octets packets, messages and replies have.
 
 use std::fmt;
+use std::sync::Arc;
 
 use anabranch_units::Size;
 #[cfg(feature = "schema")]
@@ -9,6 +10,7 @@ use serde::de::value::{MapAccessDeserializer, StrDeserializer};
 use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
+use super::schedule::Schedule;
 use crate::math::{NO_PARETO_SHAPE, PARETO_SHAPES, exp, ln, pareto_least};
 use crate::random::Stream;
 
@@ -100,14 +102,8 @@ impl Sizes {
 
     /// Checks that sizes are in these bounds, and narrows the bounds to what is said.
     pub(crate) fn check(&self, bounds: Bounds) -> Result<Law, Wrong> {
-        let Bounds { least, most } = bounds;
-        let within = |size: Size, what: &str| match u32::try_from(size.0).ok() {
-            Some(octets) if (least..=most).contains(&octets) => Ok(octets),
-            _ => {
-                let (least, most) = (Size(least.into()), Size(most.into()));
-                Err((format!("{what} is {size}: expected {least}, for number and time, to {most}"), None))
-            }
-        };
+        let least = bounds.least;
+        let within = |size: Size, what: &str| within(size, what, bounds);
         let cut = |mean: Size, most: Option<Size>| match most {
             Some(most) if most.0 < mean.0 => Err((
                 format!("`most` is {most}, and `mean` {mean}"),
@@ -158,6 +154,8 @@ enum Shape {
     },
     /// Octets and shares, both rising, from a share of 0 to one of 1.
     Cdf(Vec<(f64, f64)>),
+    /// Those of a file, in its order.
+    Listed(Arc<Schedule>),
 }
 
 impl Shape {
@@ -188,7 +186,29 @@ impl Shape {
     }
 }
 
+/// Checks that octets are in these bounds.
+fn within(size: Size, what: &str, Bounds { least, most }: Bounds) -> Result<u32, Wrong> {
+    match u32::try_from(size.0).ok() {
+        Some(octets) if (least..=most).contains(&octets) => Ok(octets),
+        _ => {
+            let (least, most) = (Size(least.into()), Size(most.into()));
+            Err((format!("{what} is {size}: expected {least}, for number and time, to {most}"), None))
+        }
+    }
+}
+
 impl Law {
+    /// The lengths that a file has.
+    pub(crate) fn listed(schedule: &Arc<Schedule>, bounds: Bounds) -> Result<Self, Wrong> {
+        let sizes = schedule.sizes().iter();
+        let (least, most) =
+            sizes.fold((u32::MAX, 0), |(least, most), size| (least.min(*size), most.max(*size)));
+        for octets in [least, most] {
+            within(Size(octets.into()), "a packet of the file", bounds)?;
+        }
+        Ok(Self { shape: Shape::Listed(Arc::clone(schedule)), bounds: Bounds { least, most } })
+    }
+
     /// Octets of the longest.
     pub fn most(&self) -> u32 {
         match &self.shape {
@@ -197,9 +217,10 @@ impl Law {
         }
     }
 
-    /// Octets of all, if they are alike.
+    /// Octets of all, if they are alike; `None` for those of a file, whatever it says.
     pub fn constant(&self) -> Option<u32> {
-        (self.bounds.least == self.bounds.most).then_some(self.bounds.most)
+        let is_listed = matches!(self.shape, Shape::Listed(_));
+        (self.bounds.least == self.bounds.most && !is_listed).then_some(self.bounds.most)
     }
 
     /// Mean octets: the integral of the share of those that are longer, over the sizes that there may be.
@@ -216,13 +237,18 @@ impl Law {
             Shape::Cdf(points) => {
                 points.windows(2).map(|p| (p[1].1 - p[0].1) * (p[0].0 + p[1].0) / 2.0).sum()
             }
+            Shape::Listed(schedule) => {
+                let sizes = schedule.sizes();
+                sizes.iter().map(|size| f64::from(*size)).sum::<f64>() / sizes.len() as f64
+            }
         }
     }
 
-    /// The octets of the next.
-    pub(crate) fn draw(&self, random: &mut Stream) -> u32 {
+    /// The octets of the next, which is that of a row where a file lists them.
+    pub(crate) fn draw(&self, random: &mut Stream, row: usize) -> u32 {
         let drawn = match &self.shape {
             Shape::Constant => return self.bounds.most,
+            Shape::Listed(schedule) => return schedule.octets(row),
             Shape::Exponential { mean } => mean * random.exponential(),
             Shape::Pareto { shortest, shape } => shortest * random.pareto(*shape),
             Shape::Cdf(points) => {
@@ -325,7 +351,7 @@ mod tests {
         ] {
             let law = law(text).unwrap_or_else(|e| panic!("{text}: {e}"));
             let mut random = Stream::new(1, 0, "test", "sizes");
-            let drawn: Vec<u32> = (0..200_000).map(|_| law.draw(&mut random)).collect();
+            let drawn: Vec<u32> = (0..200_000).map(|_| law.draw(&mut random, 0)).collect();
             assert!((law.mean() / mean - 1.0).abs() < 0.003, "{text}: {} instead of {mean}", law.mean());
             let found = drawn.iter().copied().map(f64::from).sum::<f64>() / drawn.len() as f64;
             assert!((found / mean - 1.0).abs() < 0.02, "{text}: {found} instead of {mean}");

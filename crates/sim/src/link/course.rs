@@ -10,7 +10,6 @@ use std::sync::Arc;
 
 use anabranch_core::time::{Duration, Instant};
 
-pub use read::CourseError;
 pub use steps::Steps;
 
 /// Octets of an opportunity, as `mm-link` counts them: a packet of 1500 octets and the header that its TUN device puts before it.

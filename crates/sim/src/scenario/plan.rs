@@ -18,6 +18,7 @@ use super::deployment::{Drawn, Undrawable};
 use super::file::LinkSection;
 use super::radio::Channel;
 use super::{ContentSpec, NodeKind, Scenario, Scheme, TransferSpec};
+use crate::apps::packets::Spacing;
 use crate::apps::set::NODE_PORT;
 use crate::apps::{BulkSender, BulkSenderConfig, Content, Sink};
 use crate::event::AppId;
@@ -90,7 +91,11 @@ impl Scenario {
             ContentSpec::Bytes(_) | ContentSpec::Endless => None,
         });
         let traces = self.resolved.link.iter().flat_map(LinkSection::files);
-        carried.chain(traces).chain(self.read_from.iter().map(String::as_str))
+        let packets = self.traffic.iter().filter_map(|traffic| match &traffic.spacing {
+            Spacing::Trace(trace) => Some(&*trace.name),
+            _ => None,
+        });
+        carried.chain(traces).chain(packets).chain(self.read_from.iter().map(String::as_str))
     }
 
     /// Plans a run. `files` has the content of each of [`Scenario::files`] that is carried.

@@ -16,6 +16,7 @@ mod messages;
 mod mobility;
 mod mptcp;
 mod names;
+mod packet_traces;
 mod packets;
 mod policies;
 mod probes;

@@ -107,8 +107,9 @@ pub struct TrafficSection {
     /// Payload of a packet, 12 B to 65,000 B: a size, or a distribution such as `{ exponential = { mean = "500 B" } }`,
     /// `{ pareto = { mean = "20 kB", shape = 1.2, most = "10 MB" } }` or `{ cdf = [["1 kB", 0], ["1 MB", 1]] }`. What is longer than `most` is cut
     /// to it. Over TCP with `connection = "each"` or a distribution, and of requests, 20 B to 1 GB; a distribution over RDCA has no more
-    /// than a datagram.
-    pub payload: Sizes,
+    /// than a datagram. A `trace` says it itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub payload: Option<Sizes>,
     /// Which connection carries a packet. Only for "tcp".
     #[serde(default, skip_serializing_if = "Connection::is_default")]
     pub connection: Connection,

@@ -1,51 +1,11 @@
 //! Files with courses: lines of milliseconds, or rows of a time and a value.
 
-use std::borrow::Cow;
-use std::fmt;
 use std::str::FromStr;
 
-use anabranch_units::{Rate, Span};
+use anabranch_units::Rate;
 
 use super::{Opportunities, Steps};
-
-/// What is wrong with a file, and where.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct CourseError {
-    /// The line, from 1; `None` for the file as a whole.
-    pub line: Option<usize>,
-    /// What is wrong, and what was expected.
-    pub message: String,
-    /// What to do about it.
-    pub hint: &'static str,
-}
-
-impl fmt::Display for CourseError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.line {
-            Some(line) => write!(f, "line {line}: {}", self.message),
-            None => f.write_str(&self.message),
-        }
-    }
-}
-
-impl std::error::Error for CourseError {}
-
-fn wrong<T>(line: Option<usize>, message: impl Into<String>, hint: &'static str) -> Result<T, CourseError> {
-    Err(CourseError { line, message: message.into(), hint })
-}
-
-/// Lines with something in them that is no comment, and their numbers from 1 on.
-fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
-    let lines = (1..).zip(text.trim_start_matches('\u{feff}').lines().map(str::trim));
-    lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))
-}
-
-/// What a file has, for an error: not more than can be read.
-fn shown(text: &str) -> String {
-    const MOST: usize = 40;
-    let start: String = text.chars().take(MOST).collect();
-    format!("`{start}{}`", if text.chars().nth(MOST).is_some() { "…" } else { "" })
-}
+use crate::csv::{self, FileError, Row, lines, plain, shown, wrong};
 
 impl Opportunities {
     /// Reads a file in the format of mahimahi. Empty lines and those that begin with `#` are left aside.
@@ -53,7 +13,7 @@ impl Opportunities {
     /// # Errors
     ///
     /// A line that is no whole number of milliseconds or is less than the one before it; a file without an opportunity later than 0.
-    pub fn parse(text: &str) -> Result<Self, CourseError> {
+    pub fn parse(text: &str) -> Result<Self, FileError> {
         let mut millis: Vec<u32> = Vec::new();
         for (number, line) in lines(text) {
             let Ok(time) = u32::from_str(line) else {
@@ -95,10 +55,10 @@ impl Quantity {
     fn value(self, text: &str) -> Result<u64, String> {
         let text = &*plain(text);
         match self {
-            Self::Delay => span(text),
+            Self::Delay => csv::span(text),
             // A link may be silent for a while.
             Self::Rate if is_zero(text.strip_suffix("bit/s").unwrap_or(text).trim_end()) => Ok(0),
-            Self::Rate if is_number(text) => {
+            Self::Rate if csv::is_number(text) => {
                 Rate::from_str(&format!("{text} bit/s")).map(|rate| rate.0).map_err(|e| e.to_string())
             }
             Self::Rate => Rate::from_str(text).map(|rate| rate.0).map_err(|e| e.to_string()),
@@ -106,35 +66,9 @@ impl Quantity {
     }
 }
 
-fn is_number(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(|octet| octet.is_ascii_digit() || octet == b'.')
-}
-
-/// A number with an exponent, as programs write small and large ones, without it, to nine decimals.
-fn plain(text: &str) -> Cow<'_, str> {
-    let has_exponent =
-        text.contains(['e', 'E']) && text.bytes().all(|o| o.is_ascii_digit() || b".eE+-".contains(&o));
-    match text.parse::<f64>() {
-        Ok(number) if has_exponent && (0.0..1e15).contains(&number) => {
-            format!("{number:.9}").trim_end_matches('0').trim_end_matches('.').to_owned().into()
-        }
-        _ => text.into(),
-    }
-}
-
 fn is_zero(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|octet| matches!(octet, b'0' | b'.')) && text.contains('0')
 }
-
-/// Nanoseconds; a number without a unit is in seconds.
-fn span(text: &str) -> Result<u64, String> {
-    let text = &*plain(text);
-    let with_unit = if is_number(text) { format!("{text} s") } else { text.to_owned() };
-    Span::from_str(&with_unit).map(|span| span.0.as_nanos()).map_err(|error| error.to_string())
-}
-
-/// Greatest time and delay: a year and more.
-const MOST_NANOS: u64 = 1 << 55;
 
 impl Steps {
     /// Reads rows `time,rate`: seconds or a span with its unit, and bit/s or a rate with its unit; 0 sends nothing. The last rate
@@ -143,7 +77,7 @@ impl Steps {
     /// # Errors
     ///
     /// A row that is not so; times that do not begin at 0 or do not rise; rates by which a packet would never leave.
-    pub fn rates(text: &str, repeats: bool) -> Result<Self, CourseError> {
+    pub fn rates(text: &str, repeats: bool) -> Result<Self, FileError> {
         let steps = Self::parse(text, Quantity::Rate, repeats)?;
         match steps.values() {
             values if values.iter().all(|rate| *rate == 0) => {
@@ -162,50 +96,34 @@ impl Steps {
     /// # Errors
     ///
     /// A row that is not so, or times that do not begin at 0 or do not rise.
-    pub fn delays(text: &str, repeats: bool) -> Result<Self, CourseError> {
+    pub fn delays(text: &str, repeats: bool) -> Result<Self, FileError> {
         Self::parse(text, Quantity::Delay, repeats)
     }
 
-    fn parse(text: &str, what: Quantity, repeats: bool) -> Result<Self, CourseError> {
+    fn parse(text: &str, what: Quantity, repeats: bool) -> Result<Self, FileError> {
         let name = what.name();
         let hint = match what {
             Quantity::Rate => "a row is as `0.5,2000000` or `500 ms,2 Mbit/s`",
             Quantity::Delay => "a row is as `0.5,0.02` or `500 ms,20 ms`",
         };
-        let mut steps: Vec<(u64, u64)> = Vec::new();
-        for (i, (number, line)) in lines(text).enumerate() {
-            let cells: Vec<&str> = line.split(',').map(|cell| cell.trim().trim_matches('"')).collect();
-            let [time, value] = cells[..] else {
-                let message = format!("expected a time and a {name}, found {}", shown(line));
-                return wrong(Some(number), message, hint);
-            };
-            // The names of columns.
-            if i == 0 && [time, value] == ["time", name] {
-                continue;
+        let rows = csv::timed_rows(text, name, hint, |text| match what.value(text)? {
+            nanos if what == Quantity::Delay && nanos > csv::MOST_NANOS => {
+                Err(format!("the delay {} is too long", csv::shown(text)))
             }
-            let at = |message: String| wrong(Some(number), message, hint);
-            let time = match span(time) {
-                Ok(time) if time <= MOST_NANOS => time,
-                Ok(_) => return at(format!("the time {} is too late", shown(time))),
-                Err(error) => return at(error),
-            };
-            let value = match what.value(value) {
-                Ok(nanos) if what == Quantity::Delay && nanos > MOST_NANOS => {
-                    return at(format!("the delay {} is too long", shown(value)));
-                }
-                Ok(value) => value,
-                Err(error) => return at(error),
-            };
+            value => Ok(value),
+        })?;
+        let mut steps: Vec<(u64, u64)> = Vec::with_capacity(rows.len());
+        for Row { line, time, value } in rows {
             match steps.last() {
-                None if time != 0 => {
-                    let message = format!("the first row is at {}, and a run begins at 0", cells[0]);
-                    return wrong(Some(number), message, "subtract the time of the first row from all");
+                None if time.1 != 0 => {
+                    let message = format!("the first row is at {}, and a run begins at 0", time.0);
+                    return wrong(Some(line), message, "subtract the time of the first row from all");
                 }
-                Some((last, _)) if *last >= time => {
-                    let message = format!("{} is not later than the time of the row before", cells[0]);
-                    return wrong(Some(number), message, "sort the file by time, with one row for each time");
+                Some((last, _)) if *last >= time.1 => {
+                    let message = format!("{} is not later than the time of the row before", time.0);
+                    return wrong(Some(line), message, "sort the file by time, with one row for each time");
                 }
-                _ => steps.push((time, value)),
+                _ => steps.push((time.1, value)),
             }
         }
         match steps.len() {

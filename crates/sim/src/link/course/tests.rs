@@ -1,6 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::csv::FileError;
 
 fn seconds(s: f64) -> Instant {
     Instant::ZERO + Duration::from_secs_f64(s)
@@ -61,7 +62,7 @@ fn numbers_may_have_exponents() {
 fn what_is_wrong_with_a_file_is_said_with_its_line() {
     let mahimahi = |text: &str| Opportunities::parse(text).map(drop);
     let rates = |text: &str| Steps::rates(text, false).map(drop);
-    let cases: [(Result<(), CourseError>, Option<usize>, &str); 20] = [
+    let cases: [(Result<(), FileError>, Option<usize>, &str); 20] = [
         (mahimahi(""), None, "the file has no opportunity later than 0 ms"),
         (mahimahi("0\n0\n"), None, "the file has no opportunity later than 0 ms"),
         (mahimahi("1\n# two\n2.5\n"), Some(3), "expected a whole number of milliseconds, found `2.5`"),
@@ -74,8 +75,8 @@ fn what_is_wrong_with_a_file_is_said_with_its_line() {
         ),
         (rates(""), None, "the file has no row with a time and a rate"),
         (rates("time,rate\n"), None, "the file has no row with a time and a rate"),
-        (rates("0\n"), Some(1), "expected a time and a rate, found `0`"),
-        (rates("0,1,2\n"), Some(1), "expected a time and a rate, found `0,1,2`"),
+        (rates("0\n"), Some(1), "expected `time,rate`, found `0`"),
+        (rates("0,1,2\n"), Some(1), "expected `time,rate`, found `0,1,2`"),
         (
             rates("time,delay\n0,1\n"),
             Some(1),

@@ -10,6 +10,7 @@ use super::super::file::FileConfig;
 use super::super::plan::TIMEOUT;
 use super::super::radio::RadioSpec;
 use super::super::rdca::RdcaOptions;
+use super::super::source::traces::TraceFault;
 use super::super::traffic::{
     Carrier, Connection, Over, Replies, Senders, TrafficSection, TrafficSpec, are_messages,
 };
@@ -165,6 +166,7 @@ impl Checker<'_> {
         if section.packets == Some(0) {
             return self.fault(at!["traffic", i, "packets"], "a source makes at least one packet", None);
         }
+        self.read_trace(i, &mut section.kind.0)?;
         let carrier = self.carrier(i, section)?;
         let sizes = self.payload(i, section, &carrier)?;
         let replies = self.replies(i, section)?;
@@ -197,8 +199,35 @@ impl Checker<'_> {
         })
     }
 
+    /// Reads the file that says when packets are made.
+    fn read_trace(&self, i: usize, kind: &mut Spacing) -> Checked<()> {
+        let Spacing::Trace(trace) = kind else { return Ok(()) };
+        match self.source.schedule(&trace.name) {
+            Ok(schedule) => trace.schedule = schedule,
+            Err(TraceFault::Wrong(error)) => return Err(error),
+            Err(TraceFault::Unreadable(why)) => {
+                let message = format!("cannot read `{}`: {why}", trace.name);
+                return self.fault(
+                    at!["traffic", i, "kind"],
+                    message,
+                    Some("a file's name is relative to the scenario"),
+                );
+            }
+        }
+        Ok(())
+    }
+
     fn payload(&self, i: usize, section: &TrafficSection, carrier: &Carrier) -> Checked<Law> {
-        let is_drawn = section.payload.constant().is_none();
+        let said = match (&section.kind.0, &section.payload) {
+            (Spacing::Trace(trace), None) => Err(&trace.schedule),
+            (Spacing::Trace(_), Some(_)) => {
+                let message = "the trace says how long packets are, and so does `payload`";
+                return self.fault(at!["traffic", i, "payload"], message, Some("leave `payload` out"));
+            }
+            (_, Some(payload)) => Ok(payload),
+            (_, None) => return self.fault(at!["traffic", i], "missing key `payload`", None),
+        };
+        let is_drawn = said.ok().is_none_or(|payload| payload.constant().is_none());
         if section.connection == Connection::Each && section.over != Over::Tcp {
             let message = "each packet has a connection of its own with `over = \"tcp\"` only";
             return self.fault(at!["traffic", i, "connection"], message, None);
@@ -222,10 +251,11 @@ impl Checker<'_> {
             }
             _ => Bounds { least: LEAST_PACKET.into(), most: LARGEST },
         };
-        section
-            .payload
-            .check(bounds)
-            .or_else(|(message, hint)| self.fault(at!["traffic", i, "payload"], message, hint))
+        let (key, law) = match said {
+            Ok(payload) => ("payload", payload.check(bounds)),
+            Err(schedule) => ("kind", Law::listed(schedule, bounds)),
+        };
+        law.or_else(|(message, hint)| self.fault(at!["traffic", i, key], message, hint))
     }
 
     /// What requests are answered with.
@@ -255,15 +285,21 @@ impl Checker<'_> {
     }
 
     fn interval(&self, i: usize, section: &TrafficSection, sizes: &Law) -> Checked<Duration> {
+        let given = [("interval", section.interval.is_some()), ("rate", section.rate.is_some())];
+        let given = given.iter().find(|(_, given)| *given).map(|(key, _)| *key);
+        if let Spacing::Trace(trace) = &section.kind.0 {
+            return match given {
+                Some(key) => {
+                    let message = format!("the trace says when packets are made, and so does `{key}`");
+                    self.fault(at!["traffic", i, key], message, Some("leave it out"))
+                }
+                None => Ok(trace.schedule.mean_interval()),
+            };
+        }
         if let Spacing::RequestResponse(exchange) = &section.kind.0 {
-            let given = [("interval", section.interval.is_some()), ("rate", section.rate.is_some())];
-            if let Some((key, _)) = given.iter().find(|(_, given)| *given) {
+            if let Some(key) = given {
                 let message = "a request follows the reply to the last: there is no interval between packets";
-                return self.fault(
-                    at!["traffic", i, *key],
-                    message,
-                    Some("`think` is the time between them"),
-                );
+                return self.fault(at!["traffic", i, key], message, Some("`think` is the time between them"));
             }
             if exchange.think.0.is_zero() {
                 let message = "`think`: some time passes between a reply and the next request";
