@@ -8,10 +8,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use anabranch_core::time::Duration;
 use anabranch_deploy::error::Error;
 use anabranch_deploy::files::{Whole, check_apart};
 use anabranch_deploy::say;
 use anabranch_sim::scenario::Policies;
+use anabranch_sim::scenario::units::Span;
+use anabranch_sweep::series::{Format, Series};
 use anabranch_sweep::{Options, Point, Shard, Spec, Store, Sweep, Table, Watch, execute, pool};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
@@ -42,6 +45,15 @@ pub(crate) struct Arguments {
     /// Writes the tables though runs are missing
     #[arg(long)]
     partial: bool,
+    /// Writes time series of each run into this folder: a file for each run in a folder for each table, with the parameters as columns
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["export", "dry_run"])]
+    series: Option<PathBuf>,
+    /// Time between two rows of time series
+    #[arg(long, value_name = "T", value_parser = every, default_value = "100ms", requires = "series")]
+    series_every: Duration,
+    /// Format of time series
+    #[arg(long, value_name = "FORMAT", value_enum, default_value = "parquet", requires = "series")]
+    series_format: SeriesFormat,
     /// A metric to show for every point; may be repeated [default: the transfers' latencies]
     #[arg(long = "metric", value_name = "NAME")]
     metrics: Vec<String>,
@@ -51,6 +63,20 @@ pub(crate) struct Arguments {
     /// No progress
     #[arg(long)]
     quiet: bool,
+}
+
+/// How time series are written.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum SeriesFormat {
+    /// Apache Parquet
+    Parquet,
+    /// Comma-separated values
+    Csv,
+}
+
+/// What clap makes of `100ms`.
+fn every(text: &str) -> Result<Duration, String> {
+    Span::positive(text).map_err(|error| error.to_string())
 }
 
 /// What clap makes of `2/8`.
@@ -73,7 +99,15 @@ pub(crate) fn failed(error: anabranch_sweep::Error) -> Error {
 
 pub(crate) fn main(arguments: &Arguments, policies: &Policies) -> Result<(), Error> {
     let spec = Spec::read(&arguments.spec, anabranch_lab::EXPERIMENTS).map_err(failed)?;
-    let sweep = Sweep::new(spec.with_policies(policies.clone())).map_err(failed)?;
+    let mut sweep = Sweep::new(spec.with_policies(policies.clone())).map_err(failed)?;
+    if let Some(folder) = &arguments.series {
+        let format = match arguments.series_format {
+            SeriesFormat::Parquet => Format::Parquet,
+            SeriesFormat::Csv => Format::Csv,
+        };
+        let series = Series { folder: folder.clone(), every: arguments.series_every, format };
+        sweep = sweep.with_series(series).map_err(failed)?;
+    }
     let folder =
         arguments.out.clone().unwrap_or_else(|| PathBuf::from(format!("{}-sweep", stem(&arguments.spec))));
     check_apart(

@@ -15,6 +15,7 @@ use crate::error::Error;
 use crate::experiment::{self, Experiments, Settings};
 use crate::points::{Point, Sweep};
 use crate::row::{Row, Schema};
+use crate::series::PointSeries;
 use crate::task::{Task, Trial};
 
 /// Some runs of one point.
@@ -24,6 +25,8 @@ pub struct Job {
     pub point: usize,
     task: Task,
     root: Root,
+    /// Where the runs write time series; a job that is sent away writes none.
+    series: Option<Arc<PointSeries>>,
     /// The runs.
     pub runs: Vec<RunKey>,
 }
@@ -53,7 +56,13 @@ impl Job {
     /// # Errors
     /// A scenario of a large sweep that could be read before and no longer can.
     pub fn new(sweep: &Sweep, point: &Point, runs: Vec<RunKey>) -> Result<Self, Error> {
-        Ok(Self { point: point.index, task: sweep.task_of(point)?, root: point.root, runs })
+        Ok(Self {
+            point: point.index,
+            task: sweep.task_of(point)?,
+            root: point.root,
+            series: sweep.series_of(point),
+            runs,
+        })
     }
 
     /// The job as JSON, for another process.
@@ -94,7 +103,7 @@ impl Job {
         }
         let task = letter.task.task(experiments)?;
         let runs = letter.runs.into_iter().map(|(seed, run)| RunKey { seed, run }).collect();
-        Ok(Self { point: letter.point, root: task.root(), task, runs })
+        Ok(Self { point: letter.point, root: task.root(), task, series: None, runs })
     }
 
     /// Makes all its runs, one after another; `None` if `cancel` has become true meanwhile.
@@ -121,14 +130,16 @@ impl Job {
         is_over: &dyn Fn() -> bool,
     ) -> Result<Option<Row>, Error> {
         let RunKey { seed, run } = key;
-        let work = std::panic::AssertUnwindSafe(|| self.task.run(key, is_over));
+        let id = self.root.run(seed, run);
+        let series = self.series.as_deref().map(|series| (series, &id));
+        let work = std::panic::AssertUnwindSafe(|| self.task.run(key, series, is_over));
         let metrics = std::panic::catch_unwind(work).map_err(|panic| {
             let text = panic.downcast_ref::<String>().cloned();
             let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
             Error::Panicked { point: self.point, seed, run, message: text.unwrap_or_default() }
         })?;
         let metrics = metrics.map_err(|error| Error::Run { point: self.point, seed, run, error })?;
-        Ok(metrics.map(|metrics| Row::new(self.root.run(seed, run), &metrics, like)))
+        Ok(metrics.map(|metrics| Row::new(id, &metrics, like)))
     }
 }
 

@@ -12,12 +12,14 @@ use bytes::Bytes;
 use rayon::prelude::*;
 use serde_json::Value;
 
-use crate::address::{Files, Root};
+use crate::address::{Address, Files, Root};
 use crate::error::Error;
 #[cfg(feature = "tables")]
 use crate::experiment::json_value;
 use crate::experiment::{ParameterError, Settings};
+use crate::series::{PointSeries, Series};
 use crate::spec::{Runs, Spec, Subject};
+use crate::store::Store;
 use crate::task::{Task, Trial};
 
 /// Points of a sweep, and runs of all points, at most: results of all of them are held at once when tables are written.
@@ -40,6 +42,7 @@ pub struct Sweep {
     /// The parameters as they apply: what is fixed comes first, and each part from the general to the particular.
     order: Vec<String>,
     files: Mutex<BTreeMap<PathBuf, Bytes>>,
+    series: Option<Series>,
 }
 
 /// Parameters that vary together, and how many values each has.
@@ -137,7 +140,42 @@ impl Sweep {
             let paths = [source.in_order(fixed)?, source.in_order(varied)?].concat();
             order.extend(paths.into_iter().map(str::to_owned));
         }
-        Ok(Self { spec, factors, points: points as usize, seeds, order, files: Mutex::default() })
+        Ok(Self {
+            spec,
+            factors,
+            points: points as usize,
+            seeds,
+            order,
+            files: Mutex::default(),
+            series: None,
+        })
+    }
+
+    /// The same, of which runs also write time series. A run whose files are missing is due, though its row may be there.
+    ///
+    /// # Errors
+    /// [`Error::Impossible`] of an experiment: its runs are its own.
+    pub fn with_series(mut self, series: Series) -> Result<Self, Error> {
+        if let Some(experiment) = self.spec.experiment() {
+            return Err(Error::Impossible {
+                message: format!(
+                    "the experiment `{}` makes its runs itself, without time series",
+                    experiment.name()
+                ),
+                hint: "sweep over a scenario, such as a file of scenarios/papers".to_owned(),
+            });
+        }
+        self.series = Some(series);
+        Ok(self)
+    }
+
+    pub(crate) fn series_of(&self, point: &Point) -> Option<Arc<PointSeries>> {
+        Some(PointSeries::shared(self.series.as_ref()?, self, point.index))
+    }
+
+    /// Whether all that a run is to leave is there.
+    pub(crate) fn has(&self, store: &Store, run: &Address) -> bool {
+        store.contains(run) && self.series.as_ref().is_none_or(|series| series.has(run))
     }
 
     /// What was asked for.

@@ -268,6 +268,18 @@ impl<'t> Table<'t> {
     }
 }
 
+/// The parameters of a point as columns with one value each, of the types that they have in the table of the sweep.
+pub(crate) fn single(sweep: &Sweep, point: usize) -> Vec<Column> {
+    let values = sweep.parameters(point);
+    let column = |name: &str| {
+        let parameter = Parameter::new(sweep, name);
+        let mut builder = parameter.builder();
+        builder.push(values.get(name).map(|value| sweep.shown(value)).as_deref());
+        Column { name: name.to_owned(), unit: parameter.unit().to_owned(), values: builder.values() }
+    };
+    sweep.names().map(column).collect()
+}
+
 fn plain(name: &str, kind: DataType) -> Field {
     Field::new(name, kind, false)
 }

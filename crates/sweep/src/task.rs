@@ -8,9 +8,10 @@ use anabranch_sim::scenario::record::Metrics;
 use anabranch_sim::scenario::{Plan, Scenario};
 use anabranch_sim::sim::Pause;
 
-use crate::address::{Files, Root, RunKey};
+use crate::address::{Address, Files, Root, RunKey};
 use crate::clock::Began;
 use crate::experiment::{self, Chance, Experiment, RunError};
+use crate::series::PointSeries;
 
 /// What makes the runs of a point.
 #[derive(Clone, Debug)]
@@ -67,10 +68,15 @@ impl Task {
         }
     }
 
-    /// Makes one run; `None` if `is_over` was true before it ended. A run of an experiment is not interrupted.
-    pub(crate) fn run(&self, key: RunKey, is_over: &dyn Fn() -> bool) -> Result<Option<Metrics>, RunError> {
+    /// Makes one run; `None` if `is_over` was true before it ended. A run of an experiment is not interrupted, and has no series.
+    pub(crate) fn run(
+        &self,
+        key: RunKey,
+        series: Option<(&PointSeries, &Address)>,
+        is_over: &dyn Fn() -> bool,
+    ) -> Result<Option<Metrics>, RunError> {
         match self {
-            Self::Scenario { scenario, files } => simulate(scenario, key, files, is_over),
+            Self::Scenario { scenario, files } => simulate(scenario, key, files, series, is_over),
             Self::Experiment(_) if is_over() => Ok(None),
             Self::Experiment(trial) => trial.run(key).map(Some),
         }
@@ -85,15 +91,17 @@ const FIRST: Duration = Duration::from_millis(1);
 const QUICK: Real = Real::from_millis(5);
 const SLOW: Real = Real::from_millis(50);
 
-/// [`Scenario::run`], which can be stopped.
+/// [`Scenario::run`], which can be stopped, and writes time series.
 fn simulate(
     scenario: &Scenario,
     key: RunKey,
     files: &Files,
+    series: Option<(&PointSeries, &Address)>,
     is_over: &dyn Fn() -> bool,
 ) -> Result<Option<Metrics>, RunError> {
     let Plan { builder, planned } = scenario.plan(key.seed, key.run, files)?;
     let mut sim = builder.build();
+    let mut looked = series.map(|(series, id)| (series, id, series.sampler(scenario, &planned, &mut sim)));
     let whole = scenario.stop.saturating_since(Instant::ZERO).as_nanos();
     let longest = Duration::from_nanos((whole / SLICES).max(1));
     let mut slice = FIRST.min(longest);
@@ -102,7 +110,15 @@ fn simulate(
             return Ok(None);
         }
         let (next, began) = ((sim.now() + slice).min(scenario.stop), Began::now());
-        if sim.run_until(next) != Pause::Reached || next == scenario.stop {
+        let pause = match &mut looked {
+            Some((_, _, sampler)) => sampler.run_until(&mut sim, next),
+            None => sim.run_until(next),
+        };
+        if pause != Pause::Reached || next == scenario.stop {
+            if let Some((series, id, sampler)) = looked {
+                let written = series.write(key, id, sampler, &mut sim);
+                written.map_err(|error| RunError::Failed(error.to_string()))?;
+            }
             return Ok(Some(scenario.metrics(&planned, &sim)));
         }
         // Where slices end does not show in what a run says.

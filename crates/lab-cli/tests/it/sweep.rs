@@ -403,3 +403,39 @@ fn what_nobody_reads_leaves_the_exit_code() {
         assert_eq!(code(command), Some(2), "{words:?}");
     }
 }
+
+/// Time series of all runs come in the format that is asked for; of experiments, and without a folder, they are refused.
+#[test]
+fn a_sweep_writes_time_series() {
+    let place = Place::new("runs = 2\n[grid]\n\"link.cable.loss\" = [0.0, 0.1]\n");
+    let without = place.run("plain", &["--quiet"]);
+    for (format, arguments) in
+        [("parquet", &[][..]), ("csv", &["--series-format", "csv", "--series-every", "1s"])]
+    {
+        let folder = place.out(format);
+        let given = ["--quiet", "--series", folder.to_str().expect("text")];
+        let said = place.run(&format!("{format}-rows"), &[&given, arguments].concat());
+        assert_eq!(said.lines().next(), without.lines().next());
+        for table in ["connections", "queues", "runs"] {
+            let files = fs::read_dir(folder.join(table)).expect("a folder");
+            let names: Vec<_> = files.map(|file| file.expect("a file").file_name()).collect();
+            assert_eq!(names.len(), 4, "{table}");
+            assert!(
+                names.iter().all(|name| Path::new(name).extension() == Some(format.as_ref())),
+                "{names:?}"
+            );
+        }
+    }
+    for (arguments, expected) in [
+        (&["--series-every", "1s"][..], "--series <DIR>"),
+        (&["--series", "x", "--series-every", "0s"], "0s"),
+        (&["--series", "x", "--series-every", "5"], "no unit"),
+        (&["--series", "x", "--export"], "cannot be used with"),
+    ] {
+        let error = place.fails("wrong", arguments, 2);
+        assert!(error.contains(expected), "{error}");
+    }
+    fs::write(place.out("spec.toml"), "experiment = \"dtc\"\n").expect("a file");
+    let error = place.fails("wrong", &["--series", "x"], 2);
+    assert!(error.contains("the experiment `dtc` makes its runs itself, without time series"), "{error}");
+}

@@ -1,13 +1,11 @@
 //! Parameters as columns: each has the simplest type that all its values have.
 
-use std::sync::Arc;
-
 use anabranch_sim::scenario::units::Quantity;
-use arrow_array::{ArrayRef, BooleanArray, Float64Array, Int64Array, StringArray};
+use arrow_array::ArrayRef;
 use arrow_schema::{DataType, Field};
 use serde_json::Value;
 
-use super::unit_of;
+use super::{Values, unit_of};
 use crate::points::Sweep;
 
 /// A parameter and the type of its column.
@@ -38,23 +36,31 @@ impl Parameter {
         Self { name: name.to_owned(), kind }
     }
 
+    pub(super) fn unit(&self) -> &'static str {
+        match self.kind {
+            Kind::Number(unit, _) => unit,
+            Kind::Integer | Kind::Boolean | Kind::Text => "1",
+        }
+    }
+
     pub(super) fn field(&self) -> Field {
-        let (kind, unit) = match self.kind {
-            Kind::Integer => (DataType::Int64, "1"),
-            Kind::Number(unit, _) => (DataType::Float64, unit),
-            Kind::Boolean => (DataType::Boolean, "1"),
-            Kind::Text => (DataType::Utf8, "1"),
+        let kind = match self.kind {
+            Kind::Integer => DataType::Int64,
+            Kind::Number(..) => DataType::Float64,
+            Kind::Boolean => DataType::Boolean,
+            Kind::Text => DataType::Utf8,
         };
-        Field::new(&self.name, kind, true).with_metadata(unit_of(unit))
+        Field::new(&self.name, kind, true).with_metadata(unit_of(self.unit()))
     }
 
     pub(super) fn builder(&self) -> Builder {
-        match self.kind {
-            Kind::Integer => Builder::Integer(Vec::new()),
-            Kind::Number(_, base) => Builder::Number(base, Vec::new()),
-            Kind::Boolean => Builder::Boolean(Vec::new()),
-            Kind::Text => Builder::Text(Vec::new()),
-        }
+        let (values, base) = match self.kind {
+            Kind::Integer => (Values::Integers(Vec::new()), 1.0),
+            Kind::Number(_, base) => (Values::Numbers(Vec::new()), base),
+            Kind::Boolean => (Values::Booleans(Vec::new()), 1.0),
+            Kind::Text => (Values::Texts(Vec::new()), 1.0),
+        };
+        Builder { values, base }
     }
 }
 
@@ -81,33 +87,31 @@ fn percent(text: &str) -> Option<f64> {
 }
 
 /// The values of a column.
-pub(super) enum Builder {
-    Integer(Vec<Option<i64>>),
-    Number(f64, Vec<Option<f64>>),
-    Boolean(Vec<Option<bool>>),
-    Text(Vec<Option<String>>),
+pub(super) struct Builder {
+    values: Values,
+    /// Base units of a scenario's quantities in a unit of the column.
+    base: f64,
 }
 
 impl Builder {
     pub(super) fn push(&mut self, value: Option<&Value>) {
-        match self {
-            Self::Integer(values) => values.push(value.and_then(Value::as_i64)),
-            Self::Number(base, values) => values.push(value.and_then(|value| number(value, *base))),
-            Self::Boolean(values) => values.push(value.and_then(Value::as_bool)),
-            Self::Text(values) => values.push(value.map(|value| match value {
+        match &mut self.values {
+            Values::Integers(values) => values.push(value.and_then(Value::as_i64)),
+            Values::Numbers(values) => values.push(value.and_then(|value| number(value, self.base))),
+            Values::Booleans(values) => values.push(value.and_then(Value::as_bool)),
+            Values::Texts(values) => values.push(value.map(|value| match value {
                 Value::String(text) => text.clone(),
                 other => other.to_string(),
             })),
         }
     }
 
+    pub(super) fn values(self) -> Values {
+        self.values
+    }
+
     pub(super) fn finish(self) -> ArrayRef {
-        match self {
-            Self::Integer(values) => Arc::new(Int64Array::from(values)),
-            Self::Number(_, values) => Arc::new(Float64Array::from(values)),
-            Self::Boolean(values) => Arc::new(BooleanArray::from(values)),
-            Self::Text(values) => Arc::new(StringArray::from(values)),
-        }
+        self.values.array()
     }
 }
 

@@ -50,6 +50,62 @@ pub struct Column {
     pub values: Values,
 }
 
+impl Values {
+    pub(super) fn array(self) -> ArrayRef {
+        match self {
+            Self::Integers(values) => Arc::new(Int64Array::from(values)),
+            Self::Numbers(values) => Arc::new(Float64Array::from(values)),
+            Self::Booleans(values) => Arc::new(BooleanArray::from(values)),
+            Self::Texts(values) => Arc::new(StringArray::from(values)),
+        }
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Integers(values) => values.len(),
+            Self::Numbers(values) => values.len(),
+            Self::Booleans(values) => values.len(),
+            Self::Texts(values) => values.len(),
+        }
+    }
+
+    /// There is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The first of them that many times.
+    fn repeated(&self, rows: usize) -> Self {
+        fn first<T: Clone>(values: &[Option<T>], rows: usize) -> Vec<Option<T>> {
+            vec![values.first().cloned().flatten(); rows]
+        }
+        match self {
+            Self::Integers(values) => Self::Integers(first(values, rows)),
+            Self::Numbers(values) => Self::Numbers(first(values, rows)),
+            Self::Booleans(values) => Self::Booleans(first(values, rows)),
+            Self::Texts(values) => Self::Texts(first(values, rows)),
+        }
+    }
+}
+
+impl Column {
+    /// A column with one whole number.
+    pub(crate) fn number(name: &str, number: u64) -> Self {
+        // As a table's numbers of seeds that are beyond what `Int64` has.
+        let values = match i64::try_from(number) {
+            Ok(number) => Values::Integers(vec![Some(number)]),
+            Err(_) => Values::Texts(vec![Some(number.to_string())]),
+        };
+        Self { name: name.to_owned(), unit: "1".to_owned(), values }
+    }
+
+    /// The column with its first value in each of that many rows.
+    pub(crate) fn repeated(&self, rows: usize) -> Self {
+        Self { name: self.name.clone(), unit: self.unit.clone(), values: self.values.repeated(rows) }
+    }
+}
+
 impl Frame {
     /// A table of these columns.
     ///
@@ -62,12 +118,7 @@ impl Frame {
             if fields.iter().any(|field| *field.name() == name) {
                 return Err(Error::Table(format!("two columns are called `{name}`")));
             }
-            let array: ArrayRef = match values {
-                Values::Integers(values) => Arc::new(Int64Array::from(values)),
-                Values::Numbers(values) => Arc::new(Float64Array::from(values)),
-                Values::Booleans(values) => Arc::new(BooleanArray::from(values)),
-                Values::Texts(values) => Arc::new(StringArray::from(values)),
-            };
+            let array = values.array();
             fields.push(Field::new(name, array.data_type().clone(), true).with_metadata(unit_of(&unit)));
             arrays.push(array);
         }

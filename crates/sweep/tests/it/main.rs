@@ -4,6 +4,7 @@
 
 mod experiment;
 mod memory;
+mod series;
 mod spec;
 mod store;
 mod sweep;

@@ -1,0 +1,150 @@
+//! Time series of sweeps.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use anabranch_core::time::Duration;
+use anabranch_sim::scenario::Plan;
+use anabranch_sim::series::Sampler;
+use anabranch_sweep::series::{Columns, Format, Series};
+use anabranch_sweep::table::{Frame, Values};
+use anabranch_sweep::{Error, Options, Spec, Store, Sweep, Table, Watch, execute};
+
+const SPEC: &str = r#"
+scenario = "network.toml"
+runs = 2
+[grid]
+"link.cable.loss" = ["0 %", "2 %"]
+"transfer.file.bytes" = ["40 kB", "50 kB"]
+"#;
+
+const NETWORK: &str = r#"
+node = [{ name = "a" }, { name = "b" }]
+link = [{ name = "cable", from = "a", to = "b", rate = "1 Mbit/s", delay = "20 ms" }]
+transfer = [{ name = "file", kind = "tcp", from = "a", to = "b", bytes = "1 MB" }]
+stop = "20 s"
+"#;
+
+const EVERY: Duration = Duration::from_millis(50);
+
+fn place() -> tempfile::TempDir {
+    let place = tempfile::tempdir().expect("a folder");
+    fs::write(place.path().join("network.toml"), NETWORK).expect("a file");
+    place
+}
+
+fn sweep(place: &Path) -> Sweep {
+    Sweep::new(Spec::parse("spec.toml", SPEC, place, &[]).expect("a spec")).expect("a sweep")
+}
+
+fn series(place: &Path, format: Format) -> Series {
+    Series { folder: place.join("series"), every: EVERY, format }
+}
+
+/// Makes what is due: how many runs, and the table.
+fn done(sweep: &Sweep, place: &Path) -> (u64, Vec<u8>) {
+    let points = sweep.all_points().expect("points");
+    let mut store = Store::open(place.join("rows")).expect("a store");
+    let made = execute(sweep, &points, &mut store, Options::default(), &Watch::default()).expect("runs").made;
+    let mut csv = Vec::new();
+    Table::new(sweep, &points, &store).and_then(|table| table.write_csv(&mut csv)).expect("a table");
+    (made, csv)
+}
+
+fn files(folder: &Path) -> Vec<std::path::PathBuf> {
+    let entries = fs::read_dir(folder).expect("a folder");
+    let mut files: Vec<_> = entries.map(|entry| entry.expect("an entry").path()).collect();
+    files.sort();
+    files
+}
+
+fn numbers(frame: &Frame, name: &str) -> Vec<f64> {
+    match frame.values(name) {
+        Some(Values::Numbers(values)) => values.into_iter().map(|value| value.unwrap_or(f64::NAN)).collect(),
+        Some(Values::Integers(values)) => {
+            values.into_iter().map(|value| value.unwrap_or(-1) as f64).collect()
+        }
+        other => panic!("{name}: {other:?}"),
+    }
+}
+
+/// Each run has the rows that a sampler of that run alone has, behind what tells it apart; results are those of a sweep without.
+#[test]
+fn files_have_what_a_run_alone_says() {
+    let place = place();
+    let (_, without) = done(&sweep(place.path()), &place.path().join("without"));
+    let sweep = sweep(place.path()).with_series(series(place.path(), Format::Parquet)).expect("a scenario");
+    assert_eq!(done(&sweep, place.path()), (8, without));
+    let points = sweep.all_points().expect("points");
+    let mut seen = BTreeMap::new();
+    for file in files(&place.path().join("series/connections")) {
+        let frame = Frame::read_parquet(fs::read(&file).expect("a file").into()).expect("Parquet");
+        let of = |name: &str| {
+            let all = numbers(&frame, name);
+            assert!(all.iter().all(|value| *value == all[0]), "{name} {all:?}");
+            all[0]
+        };
+        let (point, run) = (of("point") as usize, of("run") as u64);
+        assert_eq!(of("link.cable.loss"), [0.0, 0.02][point / 2]);
+        assert_eq!(of("transfer.file.bytes"), [40e3, 50e3][point % 2]);
+        let (scenario, contents) = sweep.simulated(&points[point]).expect("a point").expect("a scenario");
+        let Plan { builder, planned } = scenario.plan(of("seed") as u64, run, &contents).expect("a plan");
+        let mut sim = builder.build();
+        let mut sampler = Sampler::new(Columns::default(), EVERY, &scenario, &planned, &mut sim);
+        sampler.run_until(&mut sim, scenario.stop);
+        let (name, columns) = sampler.finish(&mut sim).tables().swap_remove(0);
+        assert_eq!(name, "connections");
+        for column in columns {
+            assert_eq!(frame.values(&column.name), Some(column.values), "{point} {run} {}", column.name);
+        }
+        assert!(seen.insert((point, run), ()).is_none());
+    }
+    assert_eq!(seen.len(), 8);
+    let units =
+        Frame::read_parquet(fs::read(&files(&place.path().join("series/queues"))[0]).expect("a file").into());
+    let units = units.expect("Parquet");
+    let units: Vec<_> = units.columns().filter(|(_, unit)| *unit != "1").collect();
+    assert_eq!(units, [("transfer.file.bytes", "B"), ("time_s", "s"), ("bytes", "B")]);
+    assert_eq!(files(&place.path().join("series/runs")).len(), 8);
+    // No radio, no file.
+    assert!(!place.path().join("series/radios").exists());
+}
+
+/// What is missing is made again, and nothing else; what was begun and not ended counts as missing.
+#[test]
+fn a_sweep_goes_on_with_the_files_that_are_missing() {
+    let place = place();
+    let (_, without) = done(&sweep(place.path()), place.path());
+    let sweep = sweep(place.path()).with_series(series(place.path(), Format::Csv)).expect("a scenario");
+    assert_eq!(done(&sweep, place.path()), (8, without.clone()), "rows are there, and their series are not");
+    assert_eq!(done(&sweep, place.path()).0, 0);
+    let all = || {
+        let tables =
+            ["connections", "queues", "runs"].map(|table| files(&place.path().join("series").join(table)));
+        tables.into_iter().flatten().map(|file| (fs::read(&file).expect("a file"), file)).collect::<Vec<_>>()
+    };
+    let before = all();
+    let header = String::from_utf8(before[0].0.clone()).expect("text").lines().next().map(str::to_owned);
+    assert!(
+        header.as_deref().is_some_and(|header| {
+            header.starts_with("point,link.cable.loss,transfer.file.bytes [B],seed,run,time_s [s],node,")
+        }),
+        "{header:?}"
+    );
+    fs::remove_file(&files(&place.path().join("series/runs"))[3]).expect("it is there");
+    fs::remove_file(&files(&place.path().join("series/queues"))[3]).expect("it is there");
+    assert_eq!(done(&sweep, place.path()), (1, without));
+    assert_eq!(all(), before);
+}
+
+#[test]
+fn what_cannot_be_written_ends_the_sweep_with_its_name() {
+    let place = place();
+    fs::write(place.path().join("series"), "a file").expect("a file");
+    let sweep = sweep(place.path()).with_series(series(place.path(), Format::Parquet)).expect("a scenario");
+    let points = sweep.all_points().expect("points");
+    let mut store = Store::open(place.path().join("rows")).expect("a store");
+    let error = execute(&sweep, &points, &mut store, Options::default(), &Watch::default()).unwrap_err();
+    assert!(matches!(error, Error::Run { .. }) && error.to_string().contains("series"), "{error}");
+}
