@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-const USAGE: &str = "compare takes `linux|linux trace|ns3|ns3 radio|ns3 queues [--quick] [--runs N] [--seconds N] [--at-once N] [--out FILE]`, with N above \
+const USAGE: &str = "compare takes `linux|linux trace|ns3|ns3 radio|ns3 queues|ns3 arrivals [--quick] [--runs N] [--seconds N] [--at-once N] [--out FILE]`, with N above \
                      zero; `ns3 radio` also takes `--only hop|star|hidden|prr|dcf|dcf-hidden|aodv|mobility`";
 
 /// What ours is compared with.
@@ -19,8 +19,10 @@ enum Reference {
     Ns3,
     /// The radios of ns-3.
     Ns3Radio,
-    /// The queue discs of ns-3.
+    /// The queue discs of ns-3, behind which both have their TCP.
     Ns3Queues,
+    /// The queue discs of ns-3, at which the same packets come.
+    Ns3Arrivals,
 }
 
 impl Reference {
@@ -32,6 +34,7 @@ impl Reference {
             ("linux", _) => Some((Self::Linux, rest)),
             ("ns3", Some((radio, rest))) if radio == "radio" => Some((Self::Ns3Radio, rest)),
             ("ns3", Some((queues, rest))) if queues == "queues" => Some((Self::Ns3Queues, rest)),
+            ("ns3", Some((arrivals, rest))) if arrivals == "arrivals" => Some((Self::Ns3Arrivals, rest)),
             ("ns3", _) => Some((Self::Ns3, rest)),
             _ => None,
         }
@@ -45,6 +48,7 @@ impl Reference {
             Self::Ns3 => "compare::our_tcp_does_as_ns3",
             Self::Ns3Radio => "compare::radio::our_radio_does_as_ns3",
             Self::Ns3Queues => "compare::aqm::our_queues_do_as_ns3",
+            Self::Ns3Arrivals => "compare::arrivals::our_queues_do_with_the_same_packets",
         }
     }
 
@@ -55,12 +59,12 @@ impl Reference {
             Self::Linux | Self::LinuxTrace if !Path::new("/dev/net/tun").exists() => {
                 Some("there is no /dev/net/tun")
             }
-            Self::Ns3 | Self::Ns3Radio | Self::Ns3Queues
+            Self::Ns3 | Self::Ns3Radio | Self::Ns3Queues | Self::Ns3Arrivals
                 if !Path::new("/usr/include/ns3/internet-module.h").exists() =>
             {
                 Some("there is no ns-3: apt-get install libns3-dev")
             }
-            Self::Ns3 | Self::Ns3Radio | Self::Ns3Queues
+            Self::Ns3 | Self::Ns3Radio | Self::Ns3Queues | Self::Ns3Arrivals
                 if Command::new("g++").arg("--version").output().is_err() =>
             {
                 Some("there is no C++ compiler: apt-get install g++")
@@ -175,6 +179,8 @@ mod tests {
         assert_eq!(read, Some((Reference::Ns3Radio, star)));
         let queues = words(&["ns3", "queues"]).map(|(reference, _)| reference.test());
         assert_eq!(queues, Some("compare::aqm::our_queues_do_as_ns3"));
+        let arrivals = words(&["ns3", "arrivals"]).map(|(reference, _)| reference.test());
+        assert_eq!(arrivals, Some("compare::arrivals::our_queues_do_with_the_same_packets"));
         assert_eq!(words(&["ns3", "queue"]), None);
         for bad in [
             &[][..],

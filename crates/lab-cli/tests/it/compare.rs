@@ -3,6 +3,7 @@
 //! Short forms are tests; `cargo xtask compare` sets the variables that make them the long ones: docs/validation.md.
 
 mod aqm;
+mod arrivals;
 mod kernel;
 mod ns3;
 mod radio;

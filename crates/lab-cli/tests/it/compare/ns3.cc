@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <fstream>
 #include <iomanip>
 #include <iostream>
 #include <memory>
@@ -242,6 +243,72 @@ struct Waits
     }
 };
 
+// Datagrams that come at the times of a file, whatever becomes of them. A line has the time in nanoseconds and the number of a flow.
+class Arrivals
+{
+  public:
+    Arrivals(Ptr<Node> from, Ptr<Node> to, Ipv6Address address, const std::string& file, double begin, double warmup)
+        : m_file(file),
+          m_begin(Seconds(begin)),
+          m_warmup(Seconds(begin + warmup)),
+          m_from(from),
+          m_to(to),
+          m_address(address)
+    {
+        Next();
+    }
+
+    // Datagrams that came after the warm-up.
+    uint64_t m_received{0};
+
+  private:
+    void Next()
+    {
+        int64_t nanoseconds = 0;
+        uint32_t flow = 0;
+        if (m_file >> nanoseconds >> flow)
+        {
+            Time at = m_begin + NanoSeconds(nanoseconds);
+            Simulator::Schedule(at - Simulator::Now(), &Arrivals::Send, this, flow);
+        }
+    }
+
+    void Send(uint32_t flow)
+    {
+        while (m_sockets.size() <= flow)
+        {
+            auto port = static_cast<uint16_t>(9000 + m_sockets.size());
+            Ptr<Socket> sink = Socket::CreateSocket(m_to, UdpSocketFactory::GetTypeId());
+            sink->Bind(Inet6SocketAddress(Ipv6Address::GetAny(), port));
+            sink->SetRecvCallback(MakeCallback(&Arrivals::Received, this));
+            m_sinks.push_back(sink);
+            Ptr<Socket> source = Socket::CreateSocket(m_from, UdpSocketFactory::GetTypeId());
+            source->Bind6();
+            source->Connect(Inet6SocketAddress(m_address, port));
+            m_sockets.push_back(source);
+        }
+        m_sockets[flow]->Send(Create<Packet>(PACKET - 48), 0);
+        Next();
+    }
+
+    void Received(Ptr<Socket> socket)
+    {
+        while (socket->Recv())
+        {
+            m_received += Simulator::Now() >= m_warmup;
+        }
+    }
+
+    std::ifstream m_file;
+    Time m_begin;
+    Time m_warmup;
+    Ptr<Node> m_from;
+    Ptr<Node> m_to;
+    Ipv6Address m_address;
+    std::vector<Ptr<Socket>> m_sockets;
+    std::vector<Ptr<Socket>> m_sinks;
+};
+
 // The queue disc of that name, with the constants of its standard; of RED those of its authors, as ours has them.
 TrafficControlHelper
 Discipline(const std::string& name, uint32_t queue)
@@ -318,6 +385,7 @@ main(int argc, char* argv[])
     double seconds = 20.0;
     double warmup = 0.0;
     std::string disc = "none";
+    std::string arrivals;
     uint64_t run = 1;
 
     // The defaults come first: the command line may change them.
@@ -340,6 +408,7 @@ main(int argc, char* argv[])
     line.AddValue("seconds", "time measured, from the first SYN", seconds);
     line.AddValue("disc", "none, red, codel, pie or fq-codel", disc);
     line.AddValue("warmup", "time after the first SYN that does not count for goodput and waits", warmup);
+    line.AddValue("arrivals", "file with the times of datagrams, which take the place of connections", arrivals);
     line.AddValue("run", "run of the random numbers", run);
     line.Parse(argc, argv);
     RngSeedManager::SetRun(run);
@@ -400,6 +469,11 @@ main(int argc, char* argv[])
         flows.push_back(std::make_unique<Flow>(nodes.Get(0), destination));
         Simulator::Schedule(Seconds(BEGIN) + MilliSeconds(10) * i, &Flow::Connect, flows.back().get());
     }
+    std::unique_ptr<Arrivals> datagrams;
+    if (!arrivals.empty())
+    {
+        datagrams = std::make_unique<Arrivals>(nodes.Get(0), nodes.Get(1), interfaces.GetAddress(1, 1), arrivals, BEGIN, warmup);
+    }
     for (const auto& flow : flows)
     {
         Simulator::Schedule(Seconds(BEGIN + warmup), &Flow::Mark, flow.get());
@@ -421,7 +495,7 @@ main(int argc, char* argv[])
     double count = std::max<uint32_t>(samples.count, 1);
     double packet = peak.bytes / std::max<double>(peak.packets, 1);
     std::cout << "],\"packet\":" << packet << ",\"srtt\":" << samples.srtt / count << ",\"limited\":" << samples.limited / count
-              << ",\"wait\":" << waits.Mean() << "}\n";
+              << ",\"received\":" << (datagrams ? datagrams->m_received : 0) << ",\"wait\":" << waits.Mean() << "}\n";
     Simulator::Destroy();
     return 0;
 }
