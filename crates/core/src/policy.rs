@@ -7,13 +7,25 @@ use core::fmt;
 /// transfer. Two are the same if their names are.
 pub struct Custom<P: ?Sized, A = ()> {
     name: &'static str,
-    make: fn(A) -> Box<P>,
+    make: Make<P, A>,
+}
+
+/// What makes a policy. Function pointers, so that a configuration stays plain data.
+enum Make<P: ?Sized, A> {
+    Plain(fn(A) -> Box<P>),
+    Numbered(usize, fn(usize, A) -> Box<P>),
 }
 
 impl<P: ?Sized, A> Custom<P, A> {
     /// A policy and what reports and scenario files call it.
     pub const fn new(name: &'static str, make: fn(A) -> Box<P>) -> Self {
-        Self { name, make }
+        Self { name, make: Make::Plain(make) }
+    }
+
+    /// A policy that `make` finds by its number, for a program that learns of policies only while it runs and keeps a list of
+    /// them. Two are the same if names and numbers are.
+    pub const fn numbered(name: &'static str, number: usize, make: fn(usize, A) -> Box<P>) -> Self {
+        Self { name, make: Make::Numbered(number, make) }
     }
 
     /// What it is called.
@@ -23,7 +35,17 @@ impl<P: ?Sized, A> Custom<P, A> {
 
     /// Makes one.
     pub(crate) fn make(&self, from: A) -> Box<P> {
-        (self.make)(from)
+        match self.make {
+            Make::Plain(make) => make(from),
+            Make::Numbered(number, make) => make(number, from),
+        }
+    }
+
+    fn number(&self) -> Option<usize> {
+        match self.make {
+            Make::Plain(_) => None,
+            Make::Numbered(number, _) => Some(number),
+        }
     }
 }
 
@@ -35,9 +57,17 @@ impl<P: ?Sized, A> Clone for Custom<P, A> {
 
 impl<P: ?Sized, A> Copy for Custom<P, A> {}
 
+impl<P: ?Sized, A> Clone for Make<P, A> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<P: ?Sized, A> Copy for Make<P, A> {}
+
 impl<P: ?Sized, A> PartialEq for Custom<P, A> {
     fn eq(&self, other: &Self) -> bool {
-        self.name == other.name
+        (self.name, self.number()) == (other.name, other.number())
     }
 }
 
@@ -46,5 +76,33 @@ impl<P: ?Sized, A> Eq for Custom<P, A> {}
 impl<P: ?Sized, A> fmt::Debug for Custom<P, A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Custom").field(&self.name).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::string::String;
+
+    trait Says: Send {
+        fn says(&self) -> usize;
+    }
+
+    impl Says for usize {
+        fn says(&self) -> usize {
+            *self
+        }
+    }
+
+    #[test]
+    fn a_numbered_policy_is_made_from_its_number() {
+        let of =
+            |number| Custom::<dyn Says, usize>::numbered("same", number, |n, from| Box::new(10 * n + from));
+        assert_eq!([of(1).make(2).says(), of(3).make(4).says()], [12, 34]);
+        assert!(of(1) == of(1) && of(1) != of(2));
+        let plain = Custom::<dyn Says, usize>::new("same", |from| Box::new(from));
+        assert!(plain != of(0));
+        let shown: String = alloc::format!("{plain:?}");
+        assert_eq!(shown, "Custom(\"same\")");
     }
 }

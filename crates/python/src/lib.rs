@@ -1,17 +1,19 @@
 //! The compiled part of the Python package `anabranch`. It never decides anything about a network or a protocol, and it shows
 //! nobody anything: what people call and read is Python, in `python/anabranch`.
 //!
-//! All work is done on threads that know no Python, while the one that asked waits without the interpreter's lock and looks
+//! All work but that of `policy` is done on threads that know no Python, while the one that asked waits without the interpreter's lock and looks
 //! for Ctrl-C (`work`).
 //!
 //! Code map: `fault` is how a Python exception is made of an error; `frame` holds tables; `scenario` a scenario and its
 //! text; `record` makes a run again with observers; `sweep` makes runs, and `sweep::driver` has them made by others; `lab` are the
-//! papers' experiments and `plan` the closed forms, both of which answer in JSON; `units` reads quantities.
+//! papers' experiments and `plan` the closed forms, both of which answer in JSON; `policy` are controllers and schedulers written in
+//! Python, the only Python that runs ask; `units` reads quantities.
 
 mod fault;
 mod frame;
 mod lab;
 mod plan;
+mod policy;
 mod record;
 mod scenario;
 mod sweep;
@@ -35,5 +37,6 @@ fn _anabranch(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(record::event_table, module)?)?;
     lab::add(module)?;
     plan::add(module)?;
+    policy::add(module)?;
     units::add(module)
 }

@@ -6,17 +6,21 @@ use anabranch_sim::scenario::{self, Source};
 use pyo3::prelude::*;
 
 use crate::fault::Fault;
+use crate::policy::{self, Brought};
 
 /// A scenario that can run.
 #[pyclass(frozen, module = "anabranch._anabranch")]
 pub(crate) struct Scenario {
     pub(crate) source: Source,
+    /// Some policies are written in Python.
+    pub(crate) has_policies: bool,
     scenario: scenario::Scenario,
 }
 
 #[pymethods]
 impl Scenario {
-    /// Understands a text, which errors call `name`, with overrides `path=value`. The files that it carries are in `folder`.
+    /// Understands a text, which errors call `name`, with overrides `path=value`. The files that it carries are in `folder`,
+    /// and `brought` are policies that it may name beside ours.
     #[new]
     fn new(
         py: Python<'_>,
@@ -24,13 +28,15 @@ impl Scenario {
         text: String,
         overrides: Vec<String>,
         folder: PathBuf,
+        brought: Vec<Brought>,
     ) -> PyResult<Self> {
+        let (policies, has_policies) = (policy::policies(py, &brought)?, !brought.is_empty());
         let understand = || {
-            let source = Source::new(name, text).with_folder(folder);
+            let source = Source::new(name, text).with_folder(folder).with_policies(policies);
             let source = overrides.into_iter().fold(source, Source::set);
             // A sweep of this scenario may select among its profiles, and refuses those that no point uses.
             let scenario = source.clone().selecting().scenario()?;
-            Ok::<_, Fault>(Self { source, scenario })
+            Ok::<_, Fault>(Self { source, has_policies, scenario })
         };
         Ok(py.detach(understand)?)
     }

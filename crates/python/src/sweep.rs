@@ -17,9 +17,10 @@ use pyo3::types::PyBytes;
 
 use crate::fault::Fault;
 use crate::frame::Frame;
+use crate::policy::Call;
 use crate::record::{What, record, series};
 use crate::scenario::Scenario;
-use crate::threads::Threads;
+use crate::threads::{self, Threads};
 use crate::work::{alone, caught, work};
 use driver::Lent;
 
@@ -34,6 +35,8 @@ pub(crate) struct Inner {
     pub(crate) sweep: sweep::Sweep,
     pub(crate) points: Vec<Point>,
     pub(crate) state: Mutex<State>,
+    /// Some policies are written in Python.
+    has_policies: bool,
 }
 
 /// What changes.
@@ -43,10 +46,11 @@ pub(crate) struct State {
 }
 
 impl Inner {
-    fn new(sweep: sweep::Sweep, out: Option<PathBuf>) -> Result<Self, Fault> {
+    fn new(sweep: sweep::Sweep, out: Option<PathBuf>, has_policies: bool) -> Result<Self, Fault> {
         let points = sweep.all_points()?;
         let store = out.map_or_else(|| Ok(Store::in_memory()), Store::open)?;
-        Ok(Self { sweep, points, state: Mutex::new(State { store, lent: Lent::default() }) })
+        let state = Mutex::new(State { store, lent: Lent::default() });
+        Ok(Self { sweep, points, state, has_policies })
     }
 
     /// There is one run of a scenario in all: those of experiments cannot be stopped in their midst.
@@ -67,14 +71,14 @@ impl Sweep {
     /// Reads a spec file, and the scenario or experiment that it names.
     #[staticmethod]
     fn read(py: Python<'_>, path: PathBuf, out: Option<PathBuf>) -> PyResult<Self> {
-        Self::make(py, out, move || Spec::read(&path, EXPERIMENTS))
+        Self::make(py, out, false, move || Spec::read(&path, EXPERIMENTS))
     }
 
     /// Understands the text of a spec, which errors call `name`, and which names an experiment.
     #[staticmethod]
     fn parse(py: Python<'_>, name: String, text: String, out: Option<PathBuf>) -> PyResult<Self> {
         let here = Path::new("");
-        Self::make(py, out, move || Spec::parse(&name, &text, here, EXPERIMENTS))
+        Self::make(py, out, false, move || Spec::parse(&name, &text, here, EXPERIMENTS))
     }
 
     /// Understands the text of a spec, which errors call `name`, for a scenario whose files are in `folder`.
@@ -87,8 +91,14 @@ impl Sweep {
         folder: PathBuf,
         out: Option<PathBuf>,
     ) -> PyResult<Self> {
-        let source = scenario.source.clone();
-        Self::make(py, out, move || Spec::parse_for(&name, &text, source, &folder))
+        let (source, has_policies) = (scenario.source.clone(), scenario.has_policies);
+        if let (true, Some(out)) = (has_policies, &out) {
+            let message = format!("rows of policies written in Python are not kept in {}", out.display());
+            let hint = "nothing tells whether the code behind a class is still the same: leave `out` out, and write the \
+                result with `write_parquet`";
+            return Err(Fault::new(message).with_hint(hint).into());
+        }
+        Self::make(py, out, has_policies, move || Spec::parse_for(&name, &text, source, &folder))
     }
 
     /// Makes all runs of a shard that are not done, on so many threads (0: all cores). `progress` is told now and then how many are
@@ -113,6 +123,12 @@ impl Sweep {
         work(py, &watch.cancel, look, move || {
             let state = &mut *inner.state();
             let Inner { sweep, points, .. } = &*inner;
+            if inner.has_policies {
+                return threads::with_python(threads, || {
+                    sweep::execute_here(sweep, points, &mut state.store, shard, &watched)?;
+                    Ok(())
+                });
+            }
             let threads = Threads::borrow(threads)?;
             threads.install(|| sweep::execute_here(sweep, points, &mut state.store, shard, &watched))?;
             Ok(())
@@ -225,6 +241,10 @@ impl Sweep {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = stop.clone();
         let made = move || {
+            if inner.has_policies {
+                // A thread that Python cannot name is one that Ctrl-C does not interrupt.
+                let _ = Python::attach(|py| Call::here().join(py));
+            }
             let point = inner.points.get(point).ok_or_else(|| Fault::new("there is no such point"))?;
             let (scenario, files) = inner.sweep.simulated(point)?.ok_or_else(|| {
                 Fault::new("the runs of an experiment leave no record")
@@ -240,14 +260,15 @@ impl Sweep {
     fn make(
         py: Python<'_>,
         out: Option<PathBuf>,
+        has_policies: bool,
         spec: impl FnOnce() -> Result<Spec, sweep::Error> + Send + 'static,
     ) -> PyResult<Self> {
         let sweep = py.detach(|| caught(|| Ok(sweep::Sweep::new(spec()?)?)))?;
         let made = if sweep.points() <= sweep::FEW {
-            py.detach(|| caught(|| Inner::new(sweep, out)))?
+            py.detach(|| caught(|| Inner::new(sweep, out, has_policies)))?
         } else {
             // Not on threads that all share: a process that forks keeps none of them.
-            let make = move || Threads::borrow(0)?.install(|| Inner::new(sweep, out));
+            let make = move || Threads::borrow(0)?.install(|| Inner::new(sweep, out, has_policies));
             work(py, &Default::default(), |_| Ok(()), make)?
         };
         Ok(Self { inner: Arc::new(made) })

@@ -3,14 +3,15 @@
 #![expect(clippy::disallowed_types, reason = "how often one looks for Ctrl-C alters no result")]
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use pyo3::prelude::*;
 
 use crate::fault::Fault;
+use crate::policy::Call;
 
 /// How often whoever waits looks for Ctrl-C, and shows how far the work is.
 const PERIOD: Duration = Duration::from_millis(50);
@@ -26,7 +27,10 @@ pub(crate) fn work<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Fault> + Send + 'static,
 ) -> PyResult<T> {
     let (done, mut waits) = sync_channel(1);
+    let call = Arc::new(Call::default());
+    let calls = call.clone();
     let doing = move || {
+        let _entered = calls.enter();
         // The receiver is gone if the work was told to stop.
         let _ = done.send(caught(work));
     };
@@ -39,6 +43,9 @@ pub(crate) fn work<T: Send + 'static>(
         (result, waits) = wait(py, waits, PERIOD);
         match result {
             Ok(result) => {
+                if let Some(raised) = call.take() {
+                    return Err(raised);
+                }
                 look(py)?;
                 return Ok(result?);
             }
@@ -46,8 +53,14 @@ pub(crate) fn work<T: Send + 'static>(
                 return Err(Fault::new("a thread has gone without a word").into());
             }
             Err(RecvTimeoutError::Timeout) => {
+                // A policy has raised: what it was ends the work.
+                if call.is_over() {
+                    stop.store(true, Ordering::Relaxed);
+                }
                 if let Err(raised) = py.check_signals().and_then(|()| look(py)) {
                     stop.store(true, Ordering::Relaxed);
+                    // That a thread cannot be interrupted is no reason to wait for it.
+                    let _ = call.interrupt(py);
                     drop(wait(py, waits, GRACE));
                     return Err(raised);
                 }
@@ -65,7 +78,11 @@ pub(crate) fn alone(
     work: impl FnOnce(&dyn Fn()) -> Result<(), Fault> + Send,
 ) -> PyResult<()> {
     let (raised, last) = (Mutex::new(None), Mutex::new(Instant::now()));
+    let call = Arc::new(Call::default());
     let poll = || {
+        if call.is_over() {
+            stop.store(true, Ordering::Relaxed);
+        }
         let mut last = last.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         if last.elapsed() < PERIOD || stop.load(Ordering::Relaxed) {
             return;
@@ -76,7 +93,13 @@ pub(crate) fn alone(
             stop.store(true, Ordering::Relaxed);
         }
     };
-    let result = py.detach(|| caught(|| work(&poll)));
+    let result = py.detach(|| {
+        let _entered = call.enter();
+        caught(|| work(&poll))
+    });
+    if let Some(error) = call.take() {
+        return Err(error);
+    }
     let raised = raised.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take();
     if let Some(error) = raised {
         return Err(error);

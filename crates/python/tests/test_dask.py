@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -123,3 +124,27 @@ def test_a_worker_of_another_version_is_refused(network: ab.Scenario, client: Cl
     assert caught.value.hint is not None
     with pytest.raises(ab.Error, match="a worker has sent other rows"):
         made.put(number, b"nonsense")
+
+
+def test_policies_written_in_python_go_to_the_workers(network: ab.Scenario, client: Client) -> None:
+    from newreno import NewReno
+
+    client.run(sys.path.insert, 0, str(Path(__file__).parent))
+    spec = {
+        "scenario": network.with_congestion("mine", NewReno),
+        "runs": 30,
+        "grid": {"tcp.default.congestion": ["newreno", "mine"]},
+    }
+    local = ab.sweep(spec, progress=False)
+    assert local["latency_s"][:30] == local["latency_s"][30:]
+    assert ab.sweep(spec, client=client, progress=False).to_ipc() == local.to_ipc()
+
+
+def test_what_a_policy_raises_on_a_worker_is_raised_here(network: ab.Scenario, client: Client) -> None:
+    class Raises(ab.Controller):
+        def on_ack(self, now: float, view: ab.policy.View, acked: int) -> None:
+            raise ZeroDivisionError("on a worker")
+
+    scenario = network.with_congestion("mine", Raises).set("tcp.default.congestion", "mine")
+    with pytest.raises(ZeroDivisionError, match="on a worker"):
+        ab.sweep({"scenario": scenario, "runs": 3}, client=client, progress=False)

@@ -66,6 +66,20 @@ def test_a_paired_study_takes_twenty_lines(
     plt.close("all")
 
 
+def test_a_controller_of_one_s_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    script = ROOT / "docs/examples/controller.py"
+    (tmp_path / "scenarios").symlink_to(ROOT / "scenarios")
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {"__name__": "__main__"}
+    exec(compile(script.read_text(), str(script), "exec"), names)
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert [row[0] for row in rows] == ["aimd", "gentle", "newreno", "cubic"]
+    # Four flows share 10 Mbit/s.
+    assert all(1 < float(row[1]) < 5 for row in rows)
+
+
 def test_time_series_take_fifteen_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     script = ROOT / "docs/examples/series.py"
     code = script.read_text()

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use anabranch_sim::scenario::Source;
+use anabranch_sim::scenario::{Policies, Source};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
@@ -93,6 +93,18 @@ impl Job {
     /// # Errors
     /// [`Error::Foreign`] if it is none, or one of another version, whose results need not be ours.
     pub fn from_json(text: &str, experiments: Experiments<'_>) -> Result<Self, Error> {
+        Self::from_json_with(text, experiments, Policies::default())
+    }
+
+    /// As [`Job::from_json`], for a scenario that may name policies that are not ours: the process that has sent the job has the same.
+    ///
+    /// # Errors
+    /// As [`Job::from_json`].
+    pub fn from_json_with(
+        text: &str,
+        experiments: Experiments<'_>,
+        policies: Policies,
+    ) -> Result<Self, Error> {
         let letter: Letter = serde_json::from_str(text).map_err(|e| foreign(&e))?;
         if letter.version != VERSION {
             let message = format!("the job is of version {}, this is {VERSION}", letter.version);
@@ -101,7 +113,7 @@ impl Job {
         if letter.build != BUILD {
             return Err(other_build());
         }
-        let task = letter.task.task(experiments)?;
+        let task = letter.task.task(experiments, policies)?;
         let runs = letter.runs.into_iter().map(|(seed, run)| RunKey { seed, run }).collect();
         Ok(Self { point: letter.point, root: task.root(), task, series: None, runs })
     }
@@ -144,7 +156,7 @@ impl Job {
 }
 
 impl TaskLetter {
-    fn task(self, experiments: Experiments<'_>) -> Result<Task, Error> {
+    fn task(self, experiments: Experiments<'_>, policies: Policies) -> Result<Task, Error> {
         match self {
             Self::Scenario { text, files: encoded } => {
                 let mut files = Files::new();
@@ -156,7 +168,8 @@ impl TaskLetter {
                     let content = sent.get(name).ok_or("the job lacks it")?;
                     String::from_utf8(content.to_vec()).map_err(|error| error.to_string())
                 };
-                let scenario = Source::new("job", text).with_texts(read).scenario()?;
+                let scenario =
+                    Source::new("job", text).with_texts(read).with_policies(policies).scenario()?;
                 if let Some(name) = scenario.files().find(|name| !files.contains_key(*name)) {
                     return Err(foreign(&format!("it lacks the file `{name}`")));
                 }

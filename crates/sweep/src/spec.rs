@@ -148,7 +148,8 @@ impl Spec {
         file::parse(name, text, file::Given::Scenario(scenario, folder))
     }
 
-    /// Lets the scenario name policies that are not ours. [`crate::Job`]s that are sent away know ours only.
+    /// Lets the scenario name policies that are not ours. [`crate::Job::from_json`] knows ours only,
+    /// [`crate::Job::from_json_with`] is told of others.
     #[must_use]
     pub fn with_policies(self, policies: Policies) -> Self {
         let subject = match self.subject {

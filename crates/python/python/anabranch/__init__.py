@@ -9,6 +9,7 @@
 * :func:`run`: a scenario so many times. :func:`sweep`: grids and samples over parameters, on all cores or on a cluster.
 * :mod:`anabranch.plan`: closed forms. :mod:`anabranch.lab`: the papers' experiments. :mod:`anabranch.plot`: pictures.
 * :func:`compare`: variants run by run, with intervals. :class:`Network` builds a scenario call by call.
+* :class:`Controller`, :class:`Scheduler`, :class:`Striping`: policies written in Python (:mod:`anabranch.policy`).
 * Results are tables (:class:`Table`): polars, pandas and Arrow are one call away.
 
 Everything that can be wrong with input raises :class:`Error`, with place and hint. Work leaves the interpreter to other threads, and
@@ -19,7 +20,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from . import lab, plan
+from . import lab, plan, policy
 from ._anabranch import VERSION as __version__
 from ._compare import Comparison, compare
 from ._error import Error
@@ -29,11 +30,14 @@ from ._scenario import Entries, Scenario, Section
 from ._sweep import Spec, run, sweep
 from ._table import Metrics, Replay, Result, Summary, Table, read_parquet, summary
 
+from .policy import Controller, Scheduler, Striping
+
 if TYPE_CHECKING:
     from . import plot
 
 __all__ = [
     "Comparison",
+    "Controller",
     "Entries",
     "Error",
     "Metrics",
@@ -42,8 +46,10 @@ __all__ = [
     "Replay",
     "Result",
     "Scenario",
+    "Scheduler",
     "Section",
     "Spec",
+    "Striping",
     "Summary",
     "Table",
     "__version__",
@@ -51,6 +57,7 @@ __all__ = [
     "lab",
     "plan",
     "plot",
+    "policy",
     "read_parquet",
     "run",
     "summary",

@@ -8,6 +8,7 @@ from typing import Any
 
 from . import _anabranch as native
 from ._error import Error, missing
+from ._policies import Brought
 
 SECONDS_PER_JOB = 0.5
 """What a job should take: long against the way there and back, short against a lost worker."""
@@ -15,18 +16,26 @@ JOBS_PER_THREAD = 3
 """Jobs that are under way for each thread of the cluster: one that runs, and what is next."""
 MOST_RUNS = 1000
 """Runs in one job, at most."""
+NOTE = "in a policy: "
+"""How the note begins that the compiled part adds to what a policy raises."""
 TRIES = 10
 """How often a job is handed out whose worker is lost, beside what the scheduler itself tries again."""
 
 
-def make(letter: str) -> tuple[bytes, float]:
+def make(letter: str, policies: tuple[Brought, ...] = ()) -> tuple[bytes, float]:
     """On a worker: the rows of a job, and how long it took in seconds."""
     began = time.perf_counter()
-    rows = native.work_job(letter)
+    rows = native.work_job(letter, policies)
     return rows, time.perf_counter() - began
 
 
-def drive(made: native.Sweep, client: Any, shard: tuple[int, int], show: Callable[[int, int], object] | None) -> None:
+def drive(
+    made: native.Sweep,
+    client: Any,
+    shard: tuple[int, int],
+    show: Callable[[int, int], object] | None,
+    policies: tuple[Brought, ...] = (),
+) -> None:
     """Has all runs of a shard that are not done made by the workers of a client.
 
     Which worker makes which run, how often, and in which order does not show in the rows: a job is complete in itself, rows are
@@ -36,7 +45,7 @@ def drive(made: native.Sweep, client: Any, shard: tuple[int, int], show: Callabl
         from distributed import as_completed
     except ImportError:
         raise missing("distributed", "dask", "client=") from None
-    flow = _Flow(made, client, shard, show)
+    flow = _Flow(made, client, shard, show, policies)
     done: Any = as_completed()  # type: ignore[no-untyped-call]
     try:
         flow.hand_out(done)
@@ -55,9 +64,14 @@ class _Flow:
     """What is under way."""
 
     def __init__(
-        self, made: native.Sweep, client: Any, shard: tuple[int, int], show: Callable[[int, int], object] | None
+        self,
+        made: native.Sweep,
+        client: Any,
+        shard: tuple[int, int],
+        show: Callable[[int, int], object] | None,
+        policies: tuple[Brought, ...],
     ) -> None:
-        self.made, self.client, self.show = made, client, show
+        self.made, self.client, self.show, self.policies = made, client, show, policies
         self.out: dict[Any, _Job] = {}
         self.again: list[_Job] = []
         self.runs = 1
@@ -70,7 +84,8 @@ class _Flow:
             job = self.again.pop() if self.again else self.next()
             if job is None:
                 return
-            future = self.client.submit(make, job.letter, pure=False, key=f"anabranch-{id(self):x}-{job.number}-{job.tries}")
+            key = f"anabranch-{id(self):x}-{job.number}-{job.tries}"
+            future = self.client.submit(make, job.letter, self.policies, pure=False, key=key)
             self.out[future] = job
             done.add(future)
 
@@ -104,6 +119,8 @@ class _Flow:
         error = None if future.status in ("cancelled", "lost") else future.exception()
         if isinstance(error, Error):
             raise error
+        if error is not None and self.policies and _is_raised_by_a_policy(error):
+            raise error
         if error is not None and type(error).__name__ != "KilledWorker":
             raise Error(f"a worker cannot run a job: {type(error).__name__}: {error}", hint=_HINT) from error
         job.tries += 1
@@ -113,6 +130,11 @@ class _Flow:
                 hint="look at the workers' logs: they may lack memory; rows that were made are kept",
             )
         self.again.append(job)
+
+
+def _is_raised_by_a_policy(error: BaseException) -> bool:
+    """What the simulator itself raises is an :class:`Error`, and what Dask raises is its own; a policy's has a note."""
+    return any(note.startswith(NOTE) for note in getattr(error, "__notes__", ()))
 
 
 _HINT = "workers need the package anabranch in the version that the client has; rows that were made are kept"

@@ -6,6 +6,7 @@ import os
 from typing import Any, Self
 
 from ._error import Error
+from ._policies import Controllers, Schedulers, Stripings
 from ._scenario import Scenario
 
 
@@ -58,12 +59,19 @@ class Network(dict[str, Any]):
         place.update(_plain(keys))
         return self
 
-    def scenario(self, folder: str | os.PathLike[str] = ".") -> Scenario:
-        """The scenario; ``folder`` is where the files are that it carries.
+    def scenario(
+        self,
+        folder: str | os.PathLike[str] = ".",
+        *,
+        congestion: Controllers | None = None,
+        schedulers: Schedulers | None = None,
+        striping: Stripings | None = None,
+    ) -> Scenario:
+        """The scenario; ``folder`` is where the files are that it carries, and the rest are policies written in Python that it names.
 
         Raises :class:`anabranch.Error` with the path of what is wrong.
         """
-        return Scenario.from_dict(self, folder)
+        return Scenario.from_dict(self, folder, congestion=congestion, schedulers=schedulers, striping=striping)
 
 
 def _plain(keys: dict[str, Any]) -> dict[str, Any]:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, overload
 
 from . import _anabranch as native
 from ._error import Error
+from ._policies import Brought, Controllers, Schedulers, Stripings, brought
 from ._toml import document, said, toml
+from .policy import Controller, Scheduler, Start, Striping
 
 
 class Section(Mapping[str, Any]):
@@ -95,18 +97,24 @@ class Scenario:
         *,
         name: str = "scenario",
         folder: str | os.PathLike[str] = ".",
+        congestion: Controllers | None = None,
+        schedulers: Schedulers | None = None,
+        striping: Stripings | None = None,
         _set: tuple[str, ...] = (),
         _paths: Sequence[str] | None = None,
+        _policies: tuple[Brought, ...] = (),
     ) -> None:
         """Understands the text of a scenario file.
 
-        ``name`` is what errors call it, ``folder`` where the files are that it carries.
+        ``name`` is what errors call it, ``folder`` where the files are that it carries. ``congestion``, ``schedulers`` and ``striping``
+        are policies written in Python that the text may name (:mod:`anabranch.policy`), by those names.
 
         Raises :class:`anabranch.Error` with line and column if the text is no scenario.
         """
         self._text, self._name, self._folder, self._set, self._paths = text, name, Path(folder), _set, _paths
+        self._policies = brought(_policies, congestion, schedulers, striping)
         with self._said():
-            self._native = native.Scenario(name, text, _set, self._folder)
+            self._native = native.Scenario(name, text, _set, self._folder, self._policies)
         self._resolved: dict[str, Any] = json.loads(self._native.resolved())
 
     def _said(self) -> AbstractContextManager[None]:
@@ -114,8 +122,16 @@ class Scenario:
         return said(self._name, self._paths)
 
     @classmethod
-    def from_file(cls, path: str | os.PathLike[str]) -> Scenario:
-        """Reads a scenario file. Files that it carries are looked for beside it.
+    def from_file(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        congestion: Controllers | None = None,
+        schedulers: Schedulers | None = None,
+        striping: Stripings | None = None,
+    ) -> Scenario:
+        """Reads a scenario file. Files that it carries are looked for beside it. ``congestion``, ``schedulers`` and ``striping`` are
+        policies written in Python that it may name.
 
         Raises :class:`anabranch.Error` if it cannot be read or is no scenario.
         """
@@ -125,22 +141,39 @@ class Scenario:
         except (OSError, UnicodeDecodeError) as error:
             reason = getattr(error, "strerror", None) or str(error)
             raise Error(f"cannot read it: {reason}", str(path), "name a scenario file, such as those in `scenarios`") from None
-        return cls(text, name=str(path), folder=path.parent)
+        return cls(text, name=str(path), folder=path.parent, congestion=congestion, schedulers=schedulers, striping=striping)
 
     @classmethod
-    def from_toml(cls, text: str, folder: str | os.PathLike[str] = ".") -> Scenario:
-        """Understands the text of a scenario file; ``folder`` is where the files are that it carries."""
-        return cls(text, folder=folder)
+    def from_toml(
+        cls,
+        text: str,
+        folder: str | os.PathLike[str] = ".",
+        *,
+        congestion: Controllers | None = None,
+        schedulers: Schedulers | None = None,
+        striping: Stripings | None = None,
+    ) -> Scenario:
+        """Understands the text of a scenario file; ``folder`` is where the files are that it carries, and the rest as for
+        :meth:`from_file`."""
+        return cls(text, folder=folder, congestion=congestion, schedulers=schedulers, striping=striping)
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any], folder: str | os.PathLike[str] = ".") -> Scenario:
+    def from_dict(
+        cls,
+        values: Mapping[str, Any],
+        folder: str | os.PathLike[str] = ".",
+        *,
+        congestion: Controllers | None = None,
+        schedulers: Schedulers | None = None,
+        striping: Stripings | None = None,
+    ) -> Scenario:
         """Understands a dictionary that says what a scenario file says: tables are dictionaries, and lists of tables are lists of
         them. A value ``None`` is a key left out. :meth:`to_dict` gives such a dictionary, and :class:`anabranch.Network` builds one.
 
         Raises :class:`anabranch.Error` with the path of the key, as in ``link.radio1.rate``, if it is no scenario.
         """
         text, paths = document(values)
-        return cls(text, folder=folder, _paths=paths)
+        return cls(text, folder=folder, _paths=paths, congestion=congestion, schedulers=schedulers, striping=striping)
 
     def to_toml(self) -> str:
         """The scenario as a file, with every default filled in and without the axes of its own sweep."""
@@ -165,7 +198,30 @@ class Scenario:
                 hint = "a path is keys joined by dots; the value is the second argument"
                 raise Error(f"`{where}` is no path", hint=hint)
             overrides.append(f"{where}={toml(what)}")
-        return Scenario(self._text, name=self._name, folder=self._folder, _set=tuple(overrides), _paths=self._paths)
+        return self._other(tuple(overrides), self._policies)
+
+    def with_congestion(self, name: str, controller: Callable[[Start], Controller], /) -> Scenario:
+        """Another scenario, whose TCP profiles may name a congestion control written in Python: ``congestion = "NAME"``. A new object is
+        made for each connection, by calling ``controller``: a subclass of :class:`anabranch.Controller`, or whatever makes an
+        object of one, such as ``functools.partial(Mine, gain=2)``.
+
+        Raises :class:`anabranch.Error` if it is no name, or no such class.
+        """
+        return self._other(self._set, brought(self._policies, {name: controller}))
+
+    def with_scheduler(self, name: str, scheduler: Callable[[], Scheduler], /) -> Scenario:
+        """Another scenario, whose transfers may name a scheduler of Multipath TCP: ``mptcp.scheduler = "NAME"``, a subclass of
+        :class:`anabranch.Scheduler`. Otherwise as :meth:`with_congestion`."""
+        return self._other(self._set, brought(self._policies, None, {name: scheduler}))
+
+    def with_striping(self, name: str, striping: Callable[[], Striping], /) -> Scenario:
+        """Another scenario, whose transfers may name a striping policy of SET: ``set.striping = "NAME"``, a subclass of
+        :class:`anabranch.Striping`. Otherwise as :meth:`with_congestion`."""
+        return self._other(self._set, brought(self._policies, None, None, {name: striping}))
+
+    def _other(self, overrides: tuple[str, ...], policies: tuple[Brought, ...]) -> Scenario:
+        name, folder = self._name, self._folder
+        return Scenario(self._text, name=name, folder=folder, _set=overrides, _paths=self._paths, _policies=policies)
 
     def points(self) -> list[tuple[dict[str, Any], Scenario]]:
         """The combinations of the scenario's own axes (its table ``sweep``): the values by path, and the scenario with them.
@@ -174,11 +230,13 @@ class Scenario:
         """
         with self._said():
             points = self._native.points()
-        return [(json.loads(axes), Scenario(text, name=self._name, folder=self._folder)) for axes, text in points]
+        same: dict[str, Any] = {"name": self._name, "folder": self._folder, "_policies": self._policies}
+        return [(json.loads(axes), Scenario(text, **same)) for axes, text in points]
 
     @property
     def hash(self) -> str:
-        """SHA-256 over the resolved scenario without its seed, name and description, in hexadecimal: what tables call ``scenario_hash``."""
+        """SHA-256 over the resolved scenario without its seed, name and description, in hexadecimal: what tables call ``scenario_hash``.
+        Of policies written in Python that it names, it covers the source of the class, and not what that uses of its module."""
         return self._native.hash()
 
     @property
@@ -243,13 +301,18 @@ class Scenario:
         return f"<Scenario {self.name!r}: {nodes} nodes, {transfers} transfers, {self.hash[:12]}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _again, (self._text, self._name, str(self._folder), self._set, self._paths)
+        return _again, (self._text, self._name, str(self._folder), self._set, self._paths, self._policies)
 
 
 def _again(
-    text: str, name: str, folder: str, overrides: tuple[str, ...], paths: Sequence[str] | None = None
+    text: str,
+    name: str,
+    folder: str,
+    overrides: tuple[str, ...],
+    paths: Sequence[str] | None = None,
+    policies: tuple[Brought, ...] = (),
 ) -> Scenario:
-    return Scenario(text, name=name, folder=folder, _set=overrides, _paths=paths)
+    return Scenario(text, name=name, folder=folder, _set=overrides, _paths=paths, _policies=policies)
 
 
 def understood(scenario: Scenario | Mapping[str, Any] | str | os.PathLike[str]) -> Scenario:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _anabranch as native
 from ._error import Error
+from ._policies import Brought
 from ._progress import Progress, shown
 from ._scenario import Scenario, understood
 from ._table import Result
@@ -66,6 +67,7 @@ def sweep(
     without it rows are gone with the result. ``jobs`` is how many runs are under way at the same time (default, and at most: as
     many as there are cores). ``shard`` is one part of a sweep, for job arrays: ``(2, 8)`` or ``"2/8"`` is the second of eight. ``client`` is a
     client of Dask distributed, whose workers make the runs; they need this package in the same version, and nothing else.
+    Rows of a scenario with policies written in Python are not kept in ``out``.
     ``progress``: a bar (``True``), nothing, or a function of how many runs are made, and of how many.
 
     Rows do not depend on ``jobs``, ``shard`` or ``client``, nor on what was interrupted or lost on the way.
@@ -74,14 +76,14 @@ def sweep(
     (``KeyboardInterrupt``), with the same promise.
     """
     part = _shard(shard)
-    made = _made(spec, out)
+    made, policies = _made(spec, out)
     with shown(progress, made.name()) as show:
         if client is None:
             made.run(_threads(jobs), part, show)
         else:
             from ._dask import drive
 
-            drive(made, client, part, show)
+            drive(made, client, part, show, policies)
     return result(made)
 
 
@@ -94,27 +96,27 @@ def result(made: native.Sweep) -> Result:
     )
 
 
-def _made(spec: Spec, out: str | os.PathLike[str] | None) -> native.Sweep:
-    made = _read(spec, out)
+def _made(spec: Spec, out: str | os.PathLike[str] | None) -> tuple[native.Sweep, tuple[Brought, ...]]:
+    made, policies = _read(spec, out)
     if others := made.foreign():
         warnings.warn(f"{others} rows in {out} are of other builds: they are kept and not used", stacklevel=3)
-    return made
+    return made, policies
 
 
-def _read(spec: Spec, out: str | os.PathLike[str] | None) -> native.Sweep:
+def _read(spec: Spec, out: str | os.PathLike[str] | None) -> tuple[native.Sweep, tuple[Brought, ...]]:
     if not isinstance(spec, Mapping):
-        return native.Sweep.read(spec, out)
+        return native.Sweep.read(spec, out), ()
     keys = dict(spec)
     scenario = keys.pop("scenario", None)
     if scenario is None:
         if "experiment" in keys:
             text, paths = document({"name": str(keys["experiment"]), **keys})
             with said(_SPEC, paths):
-                return native.Sweep.parse(_SPEC, text, out)
+                return native.Sweep.parse(_SPEC, text, out), ()
         hint = '"scenario": a path or an `anabranch.Scenario`; or "experiment": a name of `anabranch.lab.experiments()`'
         raise Error("the spec names no scenario and no experiment", hint=hint)
     scenario = understood(scenario)
-    return _of(scenario.name or "sweep", keys, scenario, out)
+    return _of(scenario.name or "sweep", keys, scenario, out), scenario._policies
 
 
 _SPEC = "spec"

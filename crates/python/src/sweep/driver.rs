@@ -11,6 +11,7 @@ use pyo3::types::PyBytes;
 
 use super::{Inner, State};
 use crate::fault::Fault;
+use crate::policy::{self, Brought};
 use crate::work::work;
 
 /// What waits to be handed out, and what is out.
@@ -86,9 +87,14 @@ impl Inner {
     }
 }
 
-/// Makes the runs of a job, on one thread, and returns their rows.
+/// Makes the runs of a job, on one thread, and returns their rows. Its scenario may name the policies in `brought`.
 #[pyfunction]
-pub(crate) fn work_job<'py>(py: Python<'py>, letter: String) -> PyResult<Bound<'py, PyBytes>> {
+pub(crate) fn work_job<'py>(
+    py: Python<'py>,
+    letter: String,
+    brought: Vec<Brought>,
+) -> PyResult<Bound<'py, PyBytes>> {
+    let policies = policy::policies(py, &brought)?;
     let stop = std::sync::Arc::new(AtomicBool::new(false));
     let stopped = stop.clone();
     let octets = work(
@@ -96,7 +102,7 @@ pub(crate) fn work_job<'py>(py: Python<'py>, letter: String) -> PyResult<Bound<'
         &stop,
         |_| Ok(()),
         move || {
-            let rows = Job::from_json(&letter, EXPERIMENTS)?.run(&stopped)?;
+            let rows = Job::from_json_with(&letter, EXPERIMENTS, policies)?.run(&stopped)?;
             Ok(row::to_bytes(&rows.unwrap_or_default()))
         },
     )?;

@@ -263,7 +263,7 @@ impl<'s> Checker<'s> {
             node.position = node.position.filter(|_| said);
         }
         self.advise(&mut scenario)?;
-        scenario.digest = ScenarioDigest::of(&mut scenario.resolved);
+        scenario.digest = ScenarioDigest::of(&mut scenario.resolved, self.source.policies());
         scenario.shrink();
         Ok(scenario)
     }

@@ -6,7 +6,7 @@ use std::{fmt, mem};
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
 
-use super::{FileConfig, Scenario};
+use super::{FileConfig, Policies, Scenario};
 
 /// The version of the program, which is part of every identity.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -72,7 +72,7 @@ pub(super) struct ScenarioDigest([u8; 32]);
 impl ScenarioDigest {
     /// Of what a file says once it is resolved. Keys are in the order of their declaration, which is the same for all scenarios: sorting
     /// them as JSON objects takes longer than everything else that identifies a point of a sweep.
-    pub(super) fn of(resolved: &mut FileConfig) -> Self {
+    pub(super) fn of(resolved: &mut FileConfig, policies: &Policies) -> Self {
         let aside = (
             mem::take(&mut resolved.seed),
             mem::take(&mut resolved.name),
@@ -80,7 +80,14 @@ impl ScenarioDigest {
         );
         let text = serde_json::to_vec(resolved).expect("a scenario has only string keys");
         (resolved.seed, resolved.name, resolved.description) = aside;
-        Self(Sha256::digest(text).into())
+        let mut hash = Sha256::new_with_prefix(&text);
+        for (name, digest) in policies.identities_in(&text) {
+            for part in [name, digest] {
+                hash.update((part.len() as u64).to_le_bytes());
+                hash.update(part);
+            }
+        }
+        Self(hash.finalize().into())
     }
 }
 

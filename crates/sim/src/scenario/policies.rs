@@ -24,6 +24,7 @@ pub struct Policies {
     congestion: Vec<CustomCongestion>,
     schedulers: Vec<CustomScheduler>,
     striping: Vec<CustomStriping>,
+    identities: Vec<(&'static str, String)>,
 }
 
 impl Policies {
@@ -46,6 +47,28 @@ impl Policies {
     pub fn striping(mut self, policy: CustomStriping) -> Self {
         self.striping.push(policy);
         self
+    }
+
+    /// What the identity of a scenario that names this policy depends on beside the name: a digest of the policy's source, for
+    /// policies that are not part of the build.
+    #[must_use]
+    pub fn identified(mut self, name: &'static str, digest: impl Into<String>) -> Self {
+        self.identities.push((name, digest.into()));
+        self
+    }
+
+    /// Digests of the policies that a resolved scenario, as JSON, may use, by name. A name that stands elsewhere counts too, which
+    /// only tells two equal scenarios apart.
+    pub(super) fn identities_in<'p>(
+        &'p self,
+        json: &'p [u8],
+    ) -> impl Iterator<Item = (&'static str, &'p str)> {
+        let is_used = move |name: &str| {
+            let quoted = format!("\"{name}\"");
+            json.windows(quoted.len()).any(|part| part == quoted.as_bytes())
+        };
+        let used = self.identities.iter().filter(move |(name, _)| is_used(name));
+        used.map(|(name, digest)| (*name, digest.as_str()))
     }
 }
 

@@ -25,7 +25,7 @@ pub struct Source {
     text: Text,
     removed: Vec<String>,
     overrides: Vec<String>,
-    policies: Policies,
+    policies: Arc<Policies>,
     traces: Traces,
     files: Files,
     selects: bool,
@@ -77,7 +77,7 @@ impl Source {
             text: Text::new(name, text),
             removed: Vec::new(),
             overrides: Vec::new(),
-            policies: Policies::default(),
+            policies: Arc::default(),
             traces: Traces::default(),
             files: Files(Arc::new(Known {
                 length: Box::new(|_| None),
@@ -163,7 +163,7 @@ impl Source {
 
     /// Lets the scenario name policies that are not ours.
     pub fn with_policies(self, policies: Policies) -> Self {
-        Self { policies, ..self }
+        Self { policies: Arc::new(policies), ..self }
     }
 
     /// What is not ours.

@@ -132,6 +132,22 @@ fn a_scenario_names_them_and_they_decide() {
 }
 
 #[test]
+fn a_digest_tells_policies_of_one_name_apart() {
+    let hash = |policies: Policies, congestion: &str| {
+        let source = Source::new("three-gateways.toml", GATEWAYS).with_policies(policies);
+        let source = source.set(format!("tcp.wireless.congestion={congestion}"));
+        source.scenario().expect("it is legal").hash()
+    };
+    let (one, other) = (brought().identified("gentle", "1"), brought().identified("gentle", "2"));
+    assert_ne!(hash(one.clone(), "gentle"), hash(other.clone(), "gentle"));
+    assert_ne!(hash(one.clone(), "gentle"), hash(brought(), "gentle"));
+    assert_eq!(hash(one.clone(), "gentle"), hash(one.clone(), "gentle"));
+    // What is registered and not used alters nothing.
+    assert_eq!(hash(one, "newreno"), hash(Policies::default(), "newreno"));
+    assert_eq!(hash(other, "closed"), hash(brought(), "closed"));
+}
+
+#[test]
 fn what_was_not_brought_along_is_not_known() {
     let said = |policies: Policies, assignment: &str| {
         let source = Source::new("s.toml", GATEWAYS).with_policies(policies).set(assignment);

@@ -1,0 +1,530 @@
+//! Congestion control.
+
+use std::sync::Arc;
+
+use anabranch_core::tcp::ByteCounting;
+use anabranch_core::tcp::congestion::{self as core, Controller, LostSegment, RateSample, Repair, Usage};
+use anabranch_core::time::{Duration, Instant};
+use pyo3::call::PyCallArgs;
+use pyo3::prelude::*;
+use pyo3::types::PyString;
+
+use super::{Call, Object, read};
+
+/// Makes the controller of a connection.
+pub(super) fn make(number: usize, start: core::Start) -> Box<dyn Controller> {
+    let call = Call::here();
+    let (cwnd, ssthresh) = (start.cwnd, start.ssthresh);
+    let mut stands = Stands { cwnd, ssthresh, ..Stands::default() };
+    // Without a class the run ends, and what the connection does until then is of no interest.
+    let class = call.python(
+        || "a new connection".to_owned(),
+        |py| {
+            let object = Object::make(py, number, "Controller", (Start(start),))?;
+            let class = Class::of(py, object)?;
+            stands = class.look(py, "__init__")?;
+            Ok(class)
+        },
+    );
+    Box::new(Written { call, stands, class })
+}
+
+/// The methods that Python is told of. Their names are those of [`Controller`]; the order is that of `NAMES`.
+#[derive(Clone, Copy, Debug)]
+enum Method {
+    Ack,
+    Delivery,
+    Rtt,
+    SlowStartEnd,
+    Loss,
+    Mark,
+    Recovered,
+    Timeout,
+    Spurious,
+    Idle,
+    Sample,
+    Lost,
+    Restart,
+}
+
+const NAMES: [&str; 13] = [
+    "on_ack",
+    "on_delivery",
+    "on_rtt",
+    "on_slow_start_end",
+    "on_loss",
+    "on_mark",
+    "on_recovered",
+    "on_timeout",
+    "on_spurious",
+    "on_idle",
+    "on_sample",
+    "on_lost",
+    "on_restart",
+];
+
+/// What the simulator may ask for at any time, as the last method has left it.
+#[derive(Clone, Copy, Debug, Default)]
+struct Stands {
+    cwnd: u32,
+    ssthresh: u32,
+    pacing_rate: Option<u64>,
+    limits_itself: bool,
+}
+
+/// An object and those of its methods that are not the base's, which do nothing.
+#[derive(Debug)]
+struct Class {
+    object: Object,
+    methods: [Option<Py<PyAny>>; NAMES.len()],
+    names: Names,
+    answers_marks: bool,
+    wants_samples: bool,
+}
+
+/// Names of attributes, as Python has them.
+#[derive(Debug)]
+struct Names {
+    cwnd: Py<PyString>,
+    ssthresh: Py<PyString>,
+    pacing_rate: Py<PyString>,
+    limits_itself: Py<PyString>,
+}
+
+impl Class {
+    fn of(py: Python<'_>, object: Object) -> PyResult<Self> {
+        let base = py.import("anabranch.policy")?.getattr("Controller")?;
+        let bound = object.object.bind(py);
+        let class = bound.get_type();
+        let mut methods = [const { None }; NAMES.len()];
+        for (method, name) in methods.iter_mut().zip(NAMES) {
+            if !class.getattr(name)?.is(&base.getattr(name)?) {
+                *method = Some(bound.getattr(name)?.unbind());
+            }
+        }
+        let name = |name| PyString::intern(py, name).unbind();
+        let names = Names {
+            cwnd: name("cwnd"),
+            ssthresh: name("ssthresh"),
+            pacing_rate: name("pacing_rate"),
+            limits_itself: name("limits_itself"),
+        };
+        let answers_marks = bound.getattr("answers_marks")?.is_truthy()?;
+        let wants_samples = bound.getattr("wants_samples")?.is_truthy()?;
+        Ok(Self { object, methods, names, answers_marks, wants_samples })
+    }
+
+    /// Reads how things stand after a method.
+    fn look(&self, py: Python<'_>, place: &str) -> PyResult<Stands> {
+        let object = self.object.object.bind(py);
+        let octets = |name: &Py<PyString>| {
+            let name = name.bind(py);
+            let value = read::attribute(object, name, place)?;
+            read::octets(&value).ok_or_else(|| {
+                let expected = "a number of bytes from 0 to 4294967295";
+                read::refused(object, place, &name.to_string_lossy(), &value, expected)
+            })
+        };
+        let (cwnd, ssthresh) = (octets(&self.names.cwnd)?, octets(&self.names.ssthresh)?);
+        let rate = read::attribute(object, self.names.pacing_rate.bind(py), place)?;
+        let pacing_rate = if rate.is_none() {
+            None
+        } else {
+            let number = rate.extract::<f64>().ok().filter(|rate| (1.0..1e18).contains(rate));
+            let expected = "bytes per second, at least 1, or None";
+            let refused = || read::refused(object, place, "pacing_rate", &rate, expected);
+            Some(number.ok_or_else(refused)? as u64)
+        };
+        let limits_itself = object.getattr(self.names.limits_itself.bind(py))?.is_truthy()?;
+        Ok(Stands { cwnd, ssthresh, pacing_rate, limits_itself })
+    }
+}
+
+/// A controller that is written in Python.
+#[derive(Debug)]
+struct Written {
+    call: Arc<Call>,
+    stands: Stands,
+    class: Option<Class>,
+}
+
+impl Written {
+    fn has(&self, method: Method) -> bool {
+        self.class.as_ref().is_some_and(|class| class.methods[method as usize].is_some())
+    }
+
+    /// Calls a method, if the class has it, and reads how things stand then.
+    fn tell<A: for<'py> PyCallArgs<'py>>(&mut self, method: Method, now: Instant, arguments: A) {
+        let Some(class) = &self.class else { return };
+        let Some(bound) = &class.methods[method as usize] else { return };
+        let name = NAMES[method as usize];
+        let place = || format!("{}.{name} at {} s of the run", class.object.class, seconds_at(now));
+        let said = self.call.python(place, |py| {
+            bound.bind(py).call1(arguments)?;
+            class.look(py, name)
+        });
+        self.stands = said.unwrap_or(self.stands);
+    }
+}
+
+fn seconds_at(now: Instant) -> f64 {
+    now.saturating_since(Instant::ZERO).as_secs_f64()
+}
+
+fn seconds(time: Option<Duration>) -> Option<f64> {
+    time.map(Duration::as_secs_f64)
+}
+
+impl Controller for Written {
+    fn cwnd(&self) -> u32 {
+        self.stands.cwnd
+    }
+
+    fn ssthresh(&self) -> u32 {
+        self.stands.ssthresh
+    }
+
+    fn on_ack(&mut self, now: Instant, view: &core::View, acked: u32) {
+        self.tell(Method::Ack, now, (seconds_at(now), View(*view), acked));
+    }
+
+    fn on_delivery(&mut self, now: Instant, mss: u32, acked: u32) {
+        self.tell(Method::Delivery, now, (seconds_at(now), mss, acked));
+    }
+
+    fn on_rtt(&mut self, now: Instant, view: &core::View, rtt: Duration) {
+        self.tell(Method::Rtt, now, (seconds_at(now), View(*view), rtt.as_secs_f64()));
+    }
+
+    fn on_slow_start_end(&mut self, now: Instant, view: &core::View) {
+        self.tell(Method::SlowStartEnd, now, (seconds_at(now), View(*view)));
+    }
+
+    fn on_loss(&mut self, now: Instant, view: &core::View) {
+        self.tell(Method::Loss, now, (seconds_at(now), View(*view)));
+    }
+
+    fn on_mark(&mut self, now: Instant, view: &core::View) {
+        let method = if self.has(Method::Mark) { Method::Mark } else { Method::Loss };
+        self.tell(method, now, (seconds_at(now), View(*view)));
+    }
+
+    fn answers_marks(&self) -> bool {
+        self.class.as_ref().is_none_or(|class| class.answers_marks)
+    }
+
+    fn on_recovered(&mut self, now: Instant, view: &core::View) {
+        self.tell(Method::Recovered, now, (seconds_at(now), View(*view)));
+    }
+
+    fn on_timeout(&mut self, now: Instant, view: &core::View) {
+        self.tell(Method::Timeout, now, (seconds_at(now), View(*view)));
+    }
+
+    fn on_spurious(&mut self, now: Instant, view: &core::View, prior: core::Windows) {
+        self.tell(Method::Spurious, now, (seconds_at(now), View(*view), Windows(prior)));
+    }
+
+    fn on_idle(&mut self, now: Instant, view: &core::View) {
+        self.tell(Method::Idle, now, (seconds_at(now), View(*view)));
+    }
+
+    fn wants_samples(&self) -> bool {
+        self.class.as_ref().is_some_and(|class| class.wants_samples)
+    }
+
+    fn on_sample(&mut self, now: Instant, view: &core::View, sample: &RateSample) {
+        self.tell(Method::Sample, now, (seconds_at(now), View(*view), Sample(*sample)));
+    }
+
+    fn on_lost(&mut self, now: Instant, view: &core::View, lost: &LostSegment) {
+        self.tell(Method::Lost, now, (seconds_at(now), View(*view), Lost(*lost)));
+    }
+
+    fn on_restart(&mut self, now: Instant, view: &core::View) {
+        self.tell(Method::Restart, now, (seconds_at(now), View(*view)));
+    }
+
+    fn pacing_rate(&self) -> Option<u64> {
+        self.stands.pacing_rate
+    }
+
+    fn limits_itself(&self) -> bool {
+        self.stands.limits_itself
+    }
+}
+
+/// What a controller is made from.
+#[pyclass(frozen, module = "anabranch.policy")]
+pub(crate) struct Start(core::Start);
+
+#[pymethods]
+impl Start {
+    #[getter]
+    fn cwnd(&self) -> u32 {
+        self.0.cwnd
+    }
+
+    #[getter]
+    fn ssthresh(&self) -> u32 {
+        self.0.ssthresh
+    }
+
+    #[getter]
+    fn mss(&self) -> u32 {
+        self.0.mss
+    }
+
+    #[getter]
+    fn seed(&self) -> u32 {
+        self.0.seed
+    }
+
+    fn __repr__(&self) -> String {
+        format!("{:?}", self.0)
+    }
+}
+
+/// What a controller may know of its connection.
+#[pyclass(frozen, module = "anabranch.policy")]
+pub(crate) struct View(core::View);
+
+#[pymethods]
+impl View {
+    #[getter]
+    fn mss(&self) -> u32 {
+        self.0.mss
+    }
+
+    #[getter]
+    fn in_flight(&self) -> u32 {
+        self.0.in_flight
+    }
+
+    #[getter]
+    fn peak(&self) -> Option<u32> {
+        match self.0.usage {
+            Usage::Full => None,
+            Usage::Partial { peak } => Some(peak),
+        }
+    }
+
+    #[getter]
+    fn limit(&self) -> u32 {
+        self.0.limit
+    }
+
+    #[getter]
+    fn initial_window(&self) -> u32 {
+        self.0.initial_window
+    }
+
+    #[getter]
+    fn least_ssthresh(&self) -> u32 {
+        self.0.least_ssthresh
+    }
+
+    #[getter]
+    fn srtt(&self) -> Option<f64> {
+        seconds(self.0.srtt)
+    }
+
+    #[getter]
+    fn min_rtt(&self) -> Option<f64> {
+        seconds(self.0.min_rtt)
+    }
+
+    #[getter]
+    fn byte_counting(&self) -> Option<u8> {
+        match self.0.byte_counting {
+            ByteCounting::Off => None,
+            ByteCounting::On { limit } => Some(limit),
+        }
+    }
+
+    #[getter]
+    fn slow_start_divisor(&self) -> u32 {
+        self.0.slow_start_divisor
+    }
+
+    #[getter]
+    fn repair(&self) -> &'static str {
+        match self.0.repair {
+            Repair::Reno => "reno",
+            Repair::NewReno => "newreno",
+            Repair::Sack => "sack",
+            Repair::FirstTimeout => "first-timeout",
+            Repair::RepeatedTimeout => "repeated-timeout",
+        }
+    }
+
+    #[getter]
+    fn abe(&self) -> bool {
+        self.0.abe
+    }
+
+    fn uses(&self, cwnd: f64, ssthresh: f64) -> bool {
+        self.0.uses(cwnd as u32, ssthresh as u32)
+    }
+
+    fn slow_start_step(&self, acked: u32) -> u32 {
+        self.0.slow_start_step(acked)
+    }
+
+    fn __repr__(&self) -> String {
+        format!("{:?}", self.0)
+    }
+}
+
+/// A window and a threshold at some time.
+#[pyclass(frozen, module = "anabranch.policy")]
+pub(crate) struct Windows(core::Windows);
+
+#[pymethods]
+impl Windows {
+    #[getter]
+    fn cwnd(&self) -> u32 {
+        self.0.cwnd
+    }
+
+    #[getter]
+    fn ssthresh(&self) -> u32 {
+        self.0.ssthresh
+    }
+
+    fn __repr__(&self) -> String {
+        format!("{:?}", self.0)
+    }
+}
+
+/// What an acknowledgement shows of the path.
+#[pyclass(frozen, module = "anabranch.policy")]
+pub(crate) struct Sample(RateSample);
+
+#[pymethods]
+impl Sample {
+    #[getter]
+    fn delivery_rate(&self) -> u64 {
+        self.0.delivery_rate
+    }
+
+    #[getter]
+    fn interval(&self) -> f64 {
+        self.0.interval.as_secs_f64()
+    }
+
+    #[getter]
+    fn delivered(&self) -> u64 {
+        self.0.delivered
+    }
+
+    #[getter]
+    fn prior_delivered(&self) -> u64 {
+        self.0.prior_delivered
+    }
+
+    #[getter]
+    fn total_delivered(&self) -> u64 {
+        self.0.total_delivered
+    }
+
+    #[getter]
+    fn newly_acked(&self) -> u32 {
+        self.0.newly_acked
+    }
+
+    #[getter]
+    fn newly_lost(&self) -> u32 {
+        self.0.newly_lost
+    }
+
+    #[getter]
+    fn tx_in_flight(&self) -> u32 {
+        self.0.tx_in_flight
+    }
+
+    #[getter]
+    fn lost(&self) -> u64 {
+        self.0.lost
+    }
+
+    #[getter]
+    fn rtt(&self) -> Option<f64> {
+        seconds(self.0.rtt)
+    }
+
+    #[getter]
+    fn app_limited(&self) -> bool {
+        self.0.app_limited
+    }
+
+    #[getter]
+    fn cwnd_limited(&self) -> bool {
+        self.0.cwnd_limited
+    }
+
+    #[getter]
+    fn in_flight(&self) -> u32 {
+        self.0.in_flight
+    }
+
+    #[getter]
+    fn recovering(&self) -> bool {
+        self.0.recovering
+    }
+
+    #[getter]
+    fn selective(&self) -> bool {
+        self.0.selective
+    }
+
+    fn __repr__(&self) -> String {
+        format!("{:?}", self.0)
+    }
+}
+
+/// A segment found lost.
+#[pyclass(frozen, module = "anabranch.policy")]
+pub(crate) struct Lost(LostSegment);
+
+#[pymethods]
+impl Lost {
+    #[getter]
+    fn size(&self) -> u32 {
+        self.0.size
+    }
+
+    #[getter]
+    fn tx_in_flight(&self) -> u32 {
+        self.0.tx_in_flight
+    }
+
+    #[getter]
+    fn lost(&self) -> u64 {
+        self.0.lost
+    }
+
+    #[getter]
+    fn app_limited(&self) -> bool {
+        self.0.app_limited
+    }
+
+    #[getter]
+    fn apart(&self) -> bool {
+        self.0.apart
+    }
+
+    #[getter]
+    fn delivered(&self) -> u64 {
+        self.0.delivered
+    }
+
+    #[getter]
+    fn in_flight(&self) -> u32 {
+        self.0.in_flight
+    }
+
+    fn __repr__(&self) -> String {
+        format!("{:?}", self.0)
+    }
+}
