@@ -11,10 +11,11 @@ use anabranch_deploy::error::Error;
 use anabranch_deploy::files::Whole;
 use anabranch_sim::capture::Capture;
 use anabranch_sim::events::{EventLog, Run};
+use anabranch_sim::scenario::probe::ProbeKind;
 use anabranch_sim::scenario::traffic::Carrier;
 use anabranch_sim::scenario::units::Span;
 use anabranch_sim::scenario::{Planned, Scenario};
-use anabranch_sim::series::{Changes, Csv, RADIOS, RDCA, Sampler, TABLES};
+use anabranch_sim::series::{self, Changes, Csv, FLOWS, RADIOS, RDCA, Sampler, TABLES};
 use anabranch_sim::sim::Simulation;
 use anabranch_sim::trace::TextTrace;
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -86,6 +87,7 @@ pub(crate) fn series_files(folder: &Path, scenario: &Scenario, every: Every) -> 
         let is_there = match table {
             RADIOS => is_sampled && scenario.radio.is_some(),
             RDCA => is_sampled && has_rdca,
+            FLOWS => scenario.probes.iter().any(|probe| probe.kind == ProbeKind::Flows),
             _ => true,
         };
         is_there.then(|| folder.join(format!("{}.csv", TABLES[table].name)))
@@ -110,6 +112,8 @@ pub(crate) fn create_series(folder: &Path, files: &Tables<PathBuf>) -> Result<Cs
 pub(crate) struct Series {
     /// What looks at intervals; an observer sees each change.
     sampler: Option<Sampler<Csv<Out>>>,
+    /// When the run ends at the latest.
+    stop: Instant,
 }
 
 impl Series {
@@ -127,7 +131,7 @@ impl Series {
                 None
             }
         };
-        Self { sampler }
+        Self { sampler, stop: scenario.stop }
     }
 
     /// Ends the time series of a run that is over.
@@ -140,7 +144,12 @@ impl Series {
         let end = sim.now();
         let csv = match self.sampler {
             Some(sampler) => sampler.finish(sim),
-            None => sim.take_observer::<Changes<Csv<Out>>>().expect("it was attached before").finish(end),
+            None => {
+                let changes = sim.take_observer::<Changes<Csv<Out>>>().expect("it was attached before");
+                let mut csv = changes.finish(end);
+                series::flows(sim, self.stop, &mut csv);
+                csv
+            }
         };
         let outs = csv.finish().map_err(|error| unfinished(folder, &error))?;
         let mut both = outs.into_iter().flatten().zip(files.iter().flatten());
@@ -182,10 +191,25 @@ impl Patience {
         stop: Instant,
         series: Option<&mut Series>,
     ) -> Result<(), Error> {
+        self.run_and_tell(sim, stop, series, |_| ())
+    }
+
+    /// [`Patience::run`], which says after each part how far the simulation is.
+    pub(crate) fn run_and_tell(
+        &self,
+        sim: &mut Simulation,
+        stop: Instant,
+        series: Option<&mut Series>,
+        mut tell: impl FnMut(Instant),
+    ) -> Result<(), Error> {
         let mut sampler = series.and_then(|series| series.sampler.as_mut());
-        let run = |sim: &mut Simulation, until| match &mut sampler {
-            Some(sampler) => sampler.run_until(sim, until),
-            None => sim.run_until(until),
+        let run = |sim: &mut Simulation, until| {
+            let pause = match &mut sampler {
+                Some(sampler) => sampler.run_until(sim, until),
+                None => sim.run_until(until),
+            };
+            tell(sim.now());
+            pause
         };
         sim.run_in_parts(stop, run, || self.check())
     }

@@ -14,6 +14,7 @@
 pub mod companion;
 mod emulate;
 mod events;
+mod progress;
 mod push;
 mod run;
 mod view;

@@ -11,18 +11,19 @@ use anabranch_deploy::say;
 use anabranch_sim::capture::Capture;
 use anabranch_sim::scenario::ending::{Ending, NodeDrops};
 use anabranch_sim::scenario::identity::{BUILD, Files, VERSION};
-use anabranch_sim::scenario::record::Metrics;
+use anabranch_sim::scenario::record::{Metrics, censored_by};
 use anabranch_sim::scenario::{
     ContentSpec, Plan, Planned, Point, Policies, Scenario, ScenarioError, Source, TransferSpec, Undrawable,
 };
 use anabranch_sim::sim::Simulation;
 use anabranch_sim::trace::TextTrace;
-use anabranch_stats::{MetricRecord, Summary};
+use anabranch_stats::{MetricRecord, Summary, Survival};
 use bytes::Bytes;
 use rayon::prelude::*;
 use serde_json::{Value, json};
 
-use crate::events::{self, Every, Series, Tables};
+use crate::events::{self, Every, Patience, Series, Tables};
+use crate::progress::Progress;
 
 /// The JSON Schema of scenario files. It is generated (`cargo xtask gen`), since what makes it takes longer to build than to
 /// keep.
@@ -58,14 +59,17 @@ pub struct Arguments {
     /// Writes an event log to this file, which `anabranch view` replays; for one run of one point
     #[arg(long, value_name = "PATH")]
     events: Option<PathBuf>,
-    /// Writes time series of connections, queues, radios and RDCA's senders as CSV into this folder, made if it is not there; for one run
-    /// of one point
+    /// Writes time series of connections, queues, radios and RDCA's senders, and statistics of the flows of probes, as CSV into this
+    /// folder, made if it is not there; for one run of one point
     #[arg(long, value_name = "DIR")]
     series: Option<PathBuf>,
     /// Rows of the time series at multiples of this time; with `change` at each change of connections and queues, which takes several times
     /// as long as the run alone
     #[arg(long, value_name = "DURATION", requires = "series", default_value = "100ms")]
     series_every: Every,
+    /// No progress
+    #[arg(long)]
+    quiet: bool,
     /// Prints the JSON Schema of scenario files
     #[arg(long, exclusive = true)]
     schema: bool,
@@ -91,21 +95,53 @@ pub(crate) fn main(arguments: &Arguments, policies: &Policies) -> Result<(), Err
     if outputs.iter().any(|(_, path)| path.is_some()) {
         return watched(arguments, &points, &tables);
     }
+    let numbers = arguments.numbers();
+    let progress = Progress::new(points.len() as u64 * (numbers.end - numbers.start), arguments.quiet);
+    let made = unwatched(arguments, &points, &progress);
+    said_if_interrupted(made, &progress)
+}
+
+/// Runs every point, and says of each what came out once all of its runs are over.
+fn unwatched(arguments: &Arguments, points: &[PointWithFiles], progress: &Progress) -> Result<(), Error> {
+    let patience = Patience::new()?;
     let mut verdict = Verdict::default();
-    for (point, files) in &points {
+    for (point, files) in points {
         let seed = arguments.seed.unwrap_or(point.scenario.seed);
+        let axes = axes(point);
         let runs = arguments.numbers().into_par_iter().map(|run| {
-            let Plan { builder, planned } = point.scenario.plan(seed, run, files)?;
+            let Plan { builder, planned } = point.scenario.plan(seed, run, files).map_err(undrawable)?;
             let mut sim = builder.build();
-            sim.run_until(point.scenario.stop);
+            let stop = point.scenario.stop;
+            let mut shown = progress.begin(format!("run {run}{axes}"), stop);
+            patience.run_and_tell(&mut sim, stop, None, |now| shown.at(now))?;
+            shown.finish();
             Ok((point.scenario.metrics(&planned, &sim), End::of(&point.scenario, &planned, &sim)))
         });
-        let runs: Vec<(Metrics, End)> = runs.collect::<Result<_, _>>().map_err(undrawable)?;
+        let runs: Vec<(Metrics, End)> = runs.collect::<Result<_, Error>>()?;
         let (runs, ends): (Vec<Metrics>, Vec<End>) = runs.into_iter().unzip();
-        report(arguments, point, files, seed, &runs)?;
-        verdict.judge((point, files, arguments), &runs, &ends);
+        progress.aside(|| {
+            report(arguments, point, files, seed, &runs)?;
+            verdict.judge((point, files, arguments), &runs, &ends);
+            Ok::<_, Error>(())
+        })?;
     }
+    progress.finish();
     verdict.result()
+}
+
+/// Says how far the runs were if they were interrupted.
+fn said_if_interrupted(outcome: Result<(), Error>, progress: &Progress) -> Result<(), Error> {
+    match outcome {
+        Err(Error::Interrupted) => progress.say_interrupted(),
+        Err(_) => progress.finish(),
+        Ok(()) => {}
+    }
+    outcome
+}
+
+/// The values of a point's axes, as they follow the name of a run.
+fn axes(point: &Point) -> String {
+    point.axes.iter().map(|(path, value)| format!(", {path} = {value}")).collect()
 }
 
 impl Arguments {
@@ -233,7 +269,7 @@ impl Verdict {
         runs: &[Metrics],
         ends: &[End],
     ) {
-        let axes: String = point.axes.iter().map(|(path, value)| format!(", {path} = {value}")).collect();
+        let axes = axes(point);
         for (run, (metrics, end)) in arguments.numbers().zip(runs.iter().zip(ends)) {
             for (transfer, ending) in point.scenario.transfers.iter().zip(&end.transfers) {
                 let Some(octets) = octets(transfer, files) else { continue };
@@ -351,7 +387,7 @@ fn watched(arguments: &Arguments, points: &[PointWithFiles], tables: &Tables<Pat
     let every = arguments.series_every;
     let folder = arguments.series.as_deref();
     let series = folder.map(|folder| events::create_series(folder, tables)).transpose()?;
-    let patience = events::Patience::new()?;
+    let patience = Patience::new()?;
 
     let seed = arguments.seed.unwrap_or(point.scenario.seed);
     let run = arguments.numbers().start;
@@ -368,7 +404,12 @@ fn watched(arguments: &Arguments, points: &[PointWithFiles], tables: &Tables<Pat
     }
     let mut series =
         series.map(|series| Series::attach(series, every, (&point.scenario, &planned), &mut sim));
-    patience.run(&mut sim, point.scenario.stop, series.as_mut())?;
+    let progress = Progress::new(1, arguments.quiet);
+    let stop = point.scenario.stop;
+    let mut shown = progress.begin(format!("run {run}"), stop);
+    let outcome = patience.run_and_tell(&mut sim, stop, series.as_mut(), |now| shown.at(now));
+    said_if_interrupted(outcome, &progress)?;
+    progress.finish();
     if let Some(path) = &arguments.events {
         events::finish(&mut sim, path)?;
     }
@@ -392,17 +433,17 @@ fn watched(arguments: &Arguments, points: &[PointWithFiles], tables: &Tables<Pat
 fn table(point: &Point, seed: u64, number: Option<u64>, runs: &[Metrics]) -> String {
     let which = number.map_or_else(|| format!("{} runs", runs.len()), |run| format!("run {run}"));
     let mut text = format!("{}, {which}, seed {seed}", point.scenario.name);
-    for (path, value) in &point.axes {
-        text += &format!(", {path} = {value}");
-    }
+    text += &axes(point);
     text +=
         &format!("\n  {:44} {:>14} {:>12} {:>14} {:>14}  unit\n", "metric", "mean", "±95 %", "min", "max");
     // Not every run has all of them: how many subflows there are is no two runs' agreement.
     let names: Metrics = runs.iter().flatten().map(|(name, metric)| (name.clone(), *metric)).collect();
     for (name, first) in &names {
         let values: Vec<f64> = runs.iter().filter_map(|run| run.get(name)?.value).collect();
+        let survival = survival(name, &values, runs);
         let Ok(s) = Summary::of(&values) else {
             text += &format!("  {name:44} {:>14}\n", "none");
+            text += &survival;
             continue;
         };
         let sure = s.ci95.map_or_else(|| "-".to_owned(), figure);
@@ -417,6 +458,17 @@ fn table(point: &Point, seed: u64, number: Option<u64>, runs: &[Metrics]) -> Str
             text += &format!("  ({} runs have none)", runs.len() - values.len());
         }
         text.push('\n');
+        text += &survival;
     }
     text + "\n"
+}
+
+/// A line on the median latency of a transfer if it was not delivered in some of several runs.
+fn survival(name: &str, values: &[f64], runs: &[Metrics]) -> String {
+    let Some(censored) = censored_by(name).filter(|_| runs.len() > 1) else { return String::new() };
+    let censored: Vec<f64> = runs.iter().filter_map(|run| run.get(&censored)?.value).collect();
+    match Survival::of(values, &censored) {
+        Ok(found) if !censored.is_empty() => format!("    {}\n", found.median().text(figure)),
+        Ok(_) | Err(_) => String::new(),
+    }
 }

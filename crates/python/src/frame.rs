@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use anabranch_stats::Summary;
+use anabranch_stats::{Median, Summary, Survival};
 use anabranch_sweep::table::{self, Column, Values};
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
@@ -113,6 +113,22 @@ pub(crate) fn summary(values: Vec<f64>) -> PyResult<Option<Parts>> {
         return Ok(None);
     }
     Ok(Some(parts(Summary::of(&values).map_err(|error| Fault::new(error.to_string()))?)))
+}
+
+/// The median of times of which some are censored, the ends of its 95 % confidence interval and the numbers of times and of censored ones;
+/// `None` of nothing.
+#[pyfunction]
+#[allow(clippy::type_complexity, reason = "a tuple of Python's")]
+pub(crate) fn survival(
+    ended: Vec<f64>,
+    censored: Vec<f64>,
+) -> PyResult<Option<(usize, usize, Option<f64>, Option<f64>, Option<f64>)>> {
+    if ended.is_empty() && censored.is_empty() {
+        return Ok(None);
+    }
+    let found = Survival::of(&ended, &censored).map_err(|error| Fault::new(error.to_string()))?;
+    let Median { median, median_ci95: (low, high), censored } = found.median();
+    Ok(Some((found.runs, censored, median, low, high)))
 }
 
 type Parts = (usize, f64, Option<f64>, f64, f64);

@@ -32,6 +32,7 @@ fn _anabranch(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<sweep::Sweep>()?;
     module.add_function(wrap_pyfunction!(sweep::driver::work_job, module)?)?;
     module.add_function(wrap_pyfunction!(frame::summary, module)?)?;
+    module.add_function(wrap_pyfunction!(frame::survival, module)?)?;
     module.add_function(wrap_pyfunction!(frame::compared, module)?)?;
     module.add_function(wrap_pyfunction!(record::replay_page, module)?)?;
     module.add_function(wrap_pyfunction!(record::event_table, module)?)?;

@@ -4,11 +4,13 @@
 //! that moment, or as soon as the last application has finished. Without a probe that costs one comparison for each event.
 
 pub mod energy;
+pub mod flows;
 pub mod packets;
 pub mod queues;
 
 use anabranch_core::time::{Duration, Instant};
 
+use self::flows::FlowFigures;
 use crate::event::AppId;
 use crate::world::World;
 
@@ -27,6 +29,12 @@ pub trait Measure: Send {
 
     /// What has come of the window, which has lasted until `now`: the same names in every run.
     fn figures(&self, now: Instant, world: &World) -> Vec<Figure>;
+
+    /// Statistics of each flow, in the order of their first packets, of a measure that tells flows apart.
+    fn flows(&self, now: Instant, world: &World) -> Vec<FlowFigures> {
+        let _ = (now, world);
+        Vec::new()
+    }
 
     /// Time series are wanted: called before the window begins, if at all.
     fn keep_series(&mut self) {}
@@ -151,12 +159,7 @@ impl Probe {
 
     /// The figures of a run that has lasted until `end`, with the length of the window first.
     pub fn figures(&self, end: Instant, world: &World) -> Vec<Figure> {
-        let until = match self.stage {
-            Stage::Over(until) => until,
-            // A caller of `Simulation::step` may have gone past the end without a look.
-            Stage::Before | Stage::Within if self.window.apps.is_empty() => end.min(self.window.until),
-            Stage::Before | Stage::Within => end,
-        };
+        let until = self.until(end);
         let mut figures = self.measure.figures(until, world);
         let length = until.saturating_since(self.window.from).as_secs_f64();
         figures.insert(0, Figure::new("window_s", length, "s"));
@@ -164,6 +167,21 @@ impl Probe {
             figures.iter_mut().for_each(|figure| figure.value = None);
         }
         figures
+    }
+
+    /// Statistics of each flow in a run that has lasted until `end`; empty unless the probe measures flows.
+    pub fn flows(&self, end: Instant, world: &World) -> Vec<FlowFigures> {
+        self.measure.flows(self.until(end), world)
+    }
+
+    /// Until when the window has lasted in a run that has lasted until `end`.
+    fn until(&self, end: Instant) -> Instant {
+        match self.stage {
+            Stage::Over(until) => until,
+            // A caller of `Simulation::step` may have gone past the end without a look.
+            Stage::Before | Stage::Within if self.window.apps.is_empty() => end.min(self.window.until),
+            Stage::Before | Stage::Within => end,
+        }
     }
 
     /// Has time series kept.

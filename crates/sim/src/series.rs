@@ -2,9 +2,10 @@
 //! a run little; [`Changes`] sees each change of connections and queues, which costs it much.
 //!
 //! Both make rows of [`TABLES`]. A row says how things stand from its time on until the next row of the same thing. Rows of one thing are in
-//! order of time; those of different things need not be.
+//! order of time; those of different things need not be. Rows of [`flows`] are about the whole window of a probe.
 
 mod changes;
+mod flows;
 mod sampler;
 
 use std::io::{self, Write};
@@ -13,6 +14,7 @@ use anabranch_core::tcp::Info;
 use anabranch_core::time::{Duration, Instant};
 
 pub use changes::Changes;
+pub use flows::flows;
 pub use sampler::Sampler;
 
 use crate::csv::field;
@@ -53,8 +55,11 @@ pub const RADIOS: usize = 2;
 /// Index of the table of RDCA's senders.
 pub const RDCA: usize = 3;
 
+/// Index of the table of flows, which has a row for each flow of a probe, from [`flows`].
+pub const FLOWS: usize = 4;
+
 /// All tables, by index.
-pub const TABLES: [Table; 4] = [
+pub const TABLES: [Table; 5] = [
     Table {
         name: "connections",
         columns: &[
@@ -111,6 +116,35 @@ pub const TABLES: [Table; 4] = [
             figure("unsent_packets", "1"),
             figure("made_packets", "1"),
             figure("gone_packets", "1"),
+        ],
+    },
+    Table {
+        name: "flows",
+        columns: &[
+            figure("time_s", "s"),
+            text("probe"),
+            text("protocol"),
+            text("node"),
+            figure("port", "1"),
+            text("peer"),
+            figure("peer_port", "1"),
+            figure("last_received_s", "s"),
+            figure("sent_packets", "1"),
+            figure("sent_bytes", "B"),
+            figure("received_packets", "1"),
+            figure("received_bytes", "B"),
+            figure("payload_bytes", "B"),
+            figure("lost_packets", "1"),
+            figure("loss_ratio", "1"),
+            figure("delay_mean_s", "s"),
+            figure("delay_p50_s", "s"),
+            figure("delay_p95_s", "s"),
+            figure("delay_p99_s", "s"),
+            figure("delay_max_s", "s"),
+            figure("jitter_mean_s", "s"),
+            figure("reordered_ratio", "1"),
+            figure("throughput_bit_per_s", "bit/s"),
+            figure("goodput_bit_per_s", "bit/s"),
         ],
     },
 ];

@@ -1,4 +1,5 @@
-//! Statistics of runs: summaries with confidence intervals, paired comparisons and tests of several at once, ratios, fairness.
+//! Statistics of runs: summaries with confidence intervals, medians of censored times, paired comparisons and tests of several at once,
+//! ratios, fairness.
 //!
 //! Intervals are two-sided, at 95 %. Means follow Student's t (the runs' variance is estimated), shares of
 //! successes Wilson's score interval (which stays inside 0 to 1 and holds at 0 and at all).
@@ -6,8 +7,10 @@
 #![forbid(unsafe_code)]
 
 mod record;
+mod survival;
 
 pub use record::{Figure, MetricRecord};
+pub use survival::{Median, Step, Survival};
 
 use std::collections::BTreeMap;
 

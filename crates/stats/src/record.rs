@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::Summary;
+use crate::{Median, Summary};
 
 /// A metric over the runs of a point, as a member of `metrics` in the output of `--json`.
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -20,6 +20,9 @@ pub struct MetricRecord<'u> {
     /// Number of runs without a value, such as a latency where nothing was delivered; left out if it is 0.
     #[serde(skip_serializing_if = "is_zero")]
     pub missing: usize,
+    /// The median of times of which some are censored, in keys of its own; left out if none is.
+    #[serde(flatten)]
+    pub survival: Option<Median>,
 }
 
 /// A number, or one for each element of an array. What does not exist is `null`.
@@ -61,7 +64,15 @@ impl<'u> MetricRecord<'u> {
             max: of(|summary| Some(summary.max)),
             unit,
             missing,
+            survival: None,
         }
+    }
+
+    /// The same, with the median of all times if some of them are censored.
+    #[must_use]
+    pub fn with_survival(mut self, median: Option<Median>) -> Self {
+        self.survival = median.filter(|median| median.censored > 0);
+        self
     }
 }
 
@@ -85,6 +96,20 @@ mod tests {
         let names =
             |record: &serde_json::Value| record.as_object().map(|o| o.keys().cloned().collect::<Vec<_>>());
         assert_eq!(names(&one), names(&many));
+    }
+
+    #[test]
+    fn censored_times_add_their_median() {
+        let median = |ended: &[f64], censored: &[f64]| {
+            let found = crate::Survival::of(ended, censored).expect("times").median();
+            let summary = Summary::of(ended).ok();
+            keys(&MetricRecord::new(summary.as_ref(), censored.len(), "s").with_survival(Some(found)))
+        };
+        let some = median(&[1.0, 2.0, 3.0], &[9.0, 9.0]);
+        assert_eq!((&some["mean"], &some["missing"], &some["censored"]), (&2.0.into(), &2.into(), &2.into()));
+        assert_eq!((&some["median"], some["median_ci95"].as_array().map(Vec::len)), (&3.0.into(), Some(2)));
+        let none = median(&[1.0, 2.0, 3.0], &[]);
+        assert_eq!(none.as_object().map(serde_json::Map::len), Some(5), "{none}");
     }
 
     #[test]

@@ -14,7 +14,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::Write;
 use std::sync::Arc;
 
-use anabranch_stats::Summary;
+use anabranch_sim::scenario::record::censored_by;
+use anabranch_stats::{Median, Summary, Survival};
 use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray, UInt64Array};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
@@ -159,11 +160,24 @@ impl<'t> Table<'t> {
 
     /// A metric over the runs of a point that have it; `None` if there is none.
     pub fn summary(&self, point: usize, metric: &str) -> Option<Summary> {
+        Summary::of(&self.values(point, metric)).ok()
+    }
+
+    /// The median latency of a transfer over all runs of a point, those included in which it was not delivered; `None` if it was delivered
+    /// in all, or if the metric is no latency.
+    pub fn survival(&self, point: usize, metric: &str) -> Option<Median> {
+        let censored = self.values(point, &censored_by(metric)?);
+        if censored.is_empty() {
+            return None;
+        }
+        Some(Survival::of(&self.values(point, metric), &censored).ok()?.median())
+    }
+
+    /// What the runs of a point that have a metric say.
+    fn values(&self, point: usize, metric: &str) -> Vec<f64> {
         let start = self.rows.partition_point(|entry| entry.point < point);
         let of_point = self.rows[start..].iter().take_while(|entry| entry.point == point);
-        let values: Vec<f64> =
-            of_point.filter_map(|entry| self.store.figure(&entry.address, metric)).collect();
-        Summary::of(&values).ok()
+        of_point.filter_map(|entry| self.store.figure(&entry.address, metric)).collect()
     }
 
     /// How many rows a point has.

@@ -127,6 +127,15 @@ fn time_series_are_tables_in_a_folder() {
     let [few, _] = written("few", &[]);
     assert!((2..connections.lines().count()).contains(&few.lines().count()), "{few}");
     assert_eq!(few, written("again", &["--series-every", "100 ms"])[0], "two runs of one seed differ");
+    // A probe of flows has a table of its own, the same in both ways.
+    let (folder, probed) = scenario(&format!("{NETWORK}\n[probe.all]\nkind = \"flows\"\n"));
+    let flows = ["100 ms", "change"].map(|every| {
+        let into = folder.path().join(every);
+        anabranch(&[text(&probed), "--series", text(&into), "--series-every", every]).assert().success();
+        std::fs::read_to_string(into.join("flows.csv")).expect("a table")
+    });
+    assert!(flows[0].starts_with("time_s,probe,protocol,node,port,peer,peer_port,"), "{flows:?}");
+    assert!(flows[0].lines().count() > 2 && flows[0] == flows[1], "{flows:?}");
     for (more, expected) in [
         (vec!["--series", "x", "--runs", "2"], "for one run"),
         (vec!["--series-every", "1 s"], "--series"),
@@ -407,6 +416,72 @@ fn what_nobody_reads_leaves_the_exit_code() {
     let mut view = Command::cargo_bin("anabranch").expect("the program is built");
     view.args(["view", "nosuch.ablog"]).stderr(broken_pipe());
     assert_eq!(view.status().expect("it starts").code(), Some(2));
+}
+
+/// What was done is said, with and without files to write.
+#[test]
+fn an_interrupted_run_says_how_far_it_was() {
+    let endless = NETWORK.replace("bytes = \"20 kB\"\n", "").replacen("name", "stop = \"1000 h\"\nname", 1);
+    let (folder, path) = scenario(&endless);
+    let into = folder.path().join("series");
+    for more in [&["--json"][..], &["--runs", "3"], &["--quiet", "--series", text(&into)]] {
+        let mut command = anabranch(&[&[text(&path)], more].concat());
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
+        let id = child.id().to_string();
+        let catches = || {
+            let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
+            let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+            caught.is_some_and(|mask| u64::from_str_radix(mask.trim(), 16).is_ok_and(|mask| mask & 2 > 0))
+        };
+        let begun = std::time::Instant::now();
+        while !catches() && begun.elapsed().as_secs() < 60 {
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+        std::thread::sleep(std::time::Duration::from_millis(1500));
+        assert!(Command::new("kill").args(["-INT", &id]).status().expect("a shell's kill").success());
+        let output = child.wait_with_output().expect("it ends");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!((output.status.code(), output.stdout.len()), (Some(130), 0), "{more:?}: {said}");
+        let runs = if more.contains(&"--runs") { 3 } else { 1 };
+        let expected = format!("interrupted: 0 of {runs} runs were done; run 0 was at ");
+        assert!(said.starts_with(&expected) && said.contains(" of 3600000 s"), "{more:?}: {said}");
+        assert_eq!(said.lines().count(), 1, "no bar where there is no terminal: {said}");
+        let reached = said[expected.len()..].split(' ').next().expect("a number");
+        assert!(reached.parse::<f64>().is_ok_and(|reached| reached > 0.0), "{more:?}: {said}");
+        assert_eq!(std::fs::read_dir(&into).map_or(0, Iterator::count), 0, "{more:?}");
+    }
+}
+
+/// The slowest of the runs are those that are not delivered: a mean without them is too low.
+#[test]
+fn a_latency_that_some_runs_lack_has_a_median_of_all() {
+    let lossy = NETWORK.replace("[[transfer]]", "loss = \"20 %\"\n[[transfer]]");
+    let (_folder, path) = scenario(&lossy);
+    let table = |more: &[&str], code: i32| {
+        let assert = anabranch(&[&[text(&path)], more].concat()).assert().code(code);
+        String::from_utf8(assert.get_output().stdout.clone()).expect("text")
+    };
+    assert!(!table(&["--runs", "9"], 0).contains("Kaplan-Meier"));
+    // All of them, by size; of an odd number the median is the one in the middle if it was delivered.
+    let mut latencies: Vec<f64> = lines(&[text(&path), "--json", "--runs", "9"])
+        .iter()
+        .map(|run| run["metrics"]["transfer.file.latency_s"]["mean"].as_f64().expect("it is delivered"))
+        .collect();
+    latencies.sort_by(f64::total_cmp);
+    let stop = f64::midpoint(latencies[5], latencies[6]);
+    let cut = table(&["--runs", "9", "--set", &format!("stop={stop} s")], 1);
+    let line = cut.lines().find(|line| line.contains("Kaplan-Meier")).unwrap_or_else(|| panic!("{cut}"));
+    let median: f64 = line
+        .trim()
+        .strip_prefix("Kaplan-Meier: median ")
+        .and_then(|rest| rest.split(',').next())
+        .and_then(|text| text.parse().ok())
+        .unwrap_or_else(|| panic!("{line}"));
+    assert!((median - latencies[4]).abs() < 1e-4, "{line} of {latencies:?}");
+    assert!(line.ends_with("; 3 censored"), "{line}");
+    // A single run has no median, and says how long it has gone on.
+    let one = table(&["--set", "stop=10 ms"], 1);
+    assert!(!one.contains("Kaplan-Meier") && one.contains("transfer.file.latency_censored_s"), "{one}");
 }
 
 /// A signal leaves no half-written file, and what was there before. A pipe gets what happens as it happens.

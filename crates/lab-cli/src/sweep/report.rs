@@ -131,12 +131,19 @@ fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// A mean, how sure it is, and how many runs lack the metric.
+/// A mean, how sure it is, and how many runs lack the metric; of latencies in place of the latter the median over all runs.
 fn cell(table: &Table<'_>, point: usize, metric: &str) -> String {
-    let Some(summary) = table.summary(point, metric) else { return "none".to_owned() };
+    let survival = table.survival(point, metric).map(|found| found.text(figure));
+    let Some(summary) = table.summary(point, metric) else {
+        return survival.map_or_else(|| "none".to_owned(), |survival| format!("none ({survival})"));
+    };
     let sure = summary.ci95.map_or_else(|| "-".to_owned(), figure);
     let lacking = table.runs(point) - summary.runs;
-    let lacking = if lacking > 0 { format!(" ({lacking} runs have none)") } else { String::new() };
+    let lacking = match survival {
+        Some(survival) => format!(" ({survival})"),
+        None if lacking > 0 => format!(" ({lacking} runs have none)"),
+        None => String::new(),
+    };
     format!("{} ± {sure}{lacking}", figure(summary.mean))
 }
 
@@ -160,7 +167,8 @@ fn record(sweep: &Sweep, point: &Point, table: &Table<'_>, metrics: &[String]) -
     let of = |metric: &String| {
         let summary = table.summary(point.index, metric);
         let missing = runs - summary.map_or(0, |summary| summary.runs);
-        (metric.clone(), MetricRecord::new(summary.as_ref(), missing, table.unit(metric).unwrap_or("1")))
+        let record = MetricRecord::new(summary.as_ref(), missing, table.unit(metric).unwrap_or("1"));
+        (metric.clone(), record.with_survival(table.survival(point.index, metric)))
     };
     let seed = match sweep.seeds() {
         [seed] => json!(seed),

@@ -387,6 +387,43 @@ fn lab_run_keeps_rows_and_goes_on() {
     assert!(place.tables("parts") == place.tables("whole"));
 }
 
+/// A mean of those that were delivered leaves the slowest out; the median is that of all, and says how sure it is.
+#[test]
+fn latencies_that_are_cut_have_a_median_of_all() {
+    let place = Place::new("runs = 11\n[set]\n\"transfer.file.bytes\" = \"20 kB\"\n");
+    let point = |out: &str, arguments: &[&str]| -> Value {
+        let text = place.run(out, &[&["--json", "--quiet"], arguments].concat());
+        serde_json::from_str(text.lines().next().expect("a point")).expect("JSON")
+    };
+    let latency = |point: &Value| point["metrics"]["transfer.file.latency_s"].clone();
+    let whole = latency(&point("whole", &[]));
+    assert!(["median", "median_ci95", "censored"].iter().all(|key| whole.get(key).is_none()), "{whole}");
+    let column = |out: &str, name: &str| -> Vec<f64> {
+        let table = fs::read_to_string(place.out(out).join("table.csv")).expect("a table");
+        let mut lines = table.lines().map(|line| line.split(',').collect::<Vec<_>>());
+        let at = lines.next().expect("a header").iter().position(|of| *of == name).expect("a column");
+        lines.filter_map(|line| line[at].parse().ok()).collect()
+    };
+    let mut all = column("whole", "transfer.file.latency_s [s]");
+    all.sort_by(f64::total_cmp);
+    assert_eq!(all.len(), 11);
+    let stop = f64::midpoint(all[7], all[8]);
+    let spec = format!(
+        "scenario = \"network.toml\"\nruns = 11\n[set]\n\"transfer.file.bytes\" = \"20 kB\"\nstop = \"{stop} s\"\n"
+    );
+    fs::write(place.out("spec.toml"), spec).expect("a file");
+    let cut = latency(&point("cut", &[]));
+    assert_eq!((&cut["censored"], &cut["missing"], &cut["unit"]), (&3.into(), &3.into(), &"s".into()));
+    assert_eq!(cut["median"].as_f64(), Some(all[5]), "{cut}");
+    let low = cut["median_ci95"][0].as_f64().expect("a lower end");
+    assert!(all[0] <= low && low < all[5], "{cut}");
+    assert!(
+        column("cut", "transfer.file.latency_censored_s [s]").iter().all(|time| (time - stop).abs() < 1e-9)
+    );
+    let text = place.run("cut", &["--quiet"]);
+    assert!(text.contains("(Kaplan-Meier: median ") && text.contains("; 3 censored)"), "{text}");
+}
+
 /// Progress and errors that nobody reads end nothing, and the exit code is that of the outcome.
 #[test]
 fn what_nobody_reads_leaves_the_exit_code() {

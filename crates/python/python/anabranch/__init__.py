@@ -28,7 +28,7 @@ from ._network import Network
 from ._progress import Progress
 from ._scenario import Entries, Scenario, Section
 from ._sweep import Spec, run, sweep
-from ._table import Metrics, Replay, Result, Summary, Table, read_parquet, summary
+from ._table import Metrics, Replay, Result, Summary, Survival, Table, read_parquet, summary, survival
 
 from .policy import Controller, Scheduler, Striping
 
@@ -51,6 +51,7 @@ __all__ = [
     "Spec",
     "Striping",
     "Summary",
+    "Survival",
     "Table",
     "__version__",
     "compare",
@@ -61,6 +62,7 @@ __all__ = [
     "read_parquet",
     "run",
     "summary",
+    "survival",
     "sweep",
 ]
 

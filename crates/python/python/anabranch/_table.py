@@ -38,6 +38,32 @@ class Summary(NamedTuple):
     """The greatest."""
 
 
+class Survival(NamedTuple):
+    """The median of times of which some are known only to be longer than a run lasted (Kaplan and Meier 1958)."""
+
+    n: int
+    """How many times there are, with those that are censored."""
+    censored: int
+    """How many of them are censored."""
+    median: float | None
+    """The median; ``None`` if more than half of the times are longer than what was seen of them."""
+    low: float | None
+    """The lower end of its 95 % confidence interval (Brookmeyer and Crowley 1982, by log(-log S)); ``None`` if it is not known."""
+    high: float | None
+    """The upper end."""
+
+
+def survival(ended: Iterable[float | None], censored: Iterable[float | None]) -> Survival | None:
+    """The median of times that have ended, and of others that are longer than the values given; ``None`` among them are left out, and
+    the answer if nothing is left.
+
+    Raises :class:`anabranch.Error` if one is not finite.
+    """
+    there = [[float(value) for value in values if value is not None] for values in (ended, censored)]
+    found = native.survival(*there)
+    return None if found is None else Survival(*found)
+
+
 def summary(values: Iterable[float | None]) -> Summary | None:
     """Mean and 95 % confidence interval of numbers; ``None`` among them are left out, and the answer if nothing is left.
 
@@ -125,6 +151,19 @@ class Table:
         """Mean and 95 % confidence interval of a column; ``None`` if all of it is null."""
         return summary(self[column])
 
+    def survival(self, column: str) -> Survival | None:
+        """The median of a latency with its 95 % confidence interval, over all runs: :meth:`summary` leaves out those in which a transfer
+        was not delivered, which takes the slowest away.
+
+        Of another column all values count as they are, and none is censored. ``None`` if all of it is null.
+        """
+        return survival(self[column], self._censored(column))
+
+    def _censored(self, column: str) -> list[Any]:
+        """For how long runs without a latency had gone on."""
+        name = censored_by(self.resolve(column))
+        return self[name] if name is not None and name in self else []
+
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """Arrow's C stream interface. A schema that is asked for is not looked at, as the interface allows."""
         return self._frame.stream()
@@ -181,6 +220,12 @@ class Table:
 
     def _shown(self) -> list[str]:
         return self.columns[:12]
+
+
+def censored_by(metric: str) -> str | None:
+    """The column that has for how long runs without a latency had gone on; ``None`` if the metric is no latency of a transfer."""
+    place = metric.removesuffix(".latency_s")
+    return f"{place}.latency_censored_s" if place != metric and place.startswith("transfer.") else None
 
 
 class Metrics(Mapping[str, Summary]):
@@ -277,7 +322,8 @@ class Result(Table):
 
     def series(self, row: int = 0, *, every: str = "100 ms") -> dict[str, Table]:
         """Time series of the run of a row, by name: ``connections`` (windows, round trips, octets), ``queues`` of cables,
-        ``radios`` (energy) and ``rdca`` (rates of senders). What has no row is left out.
+        ``radios`` (energy) and ``rdca`` (rates of senders); ``flows`` has a row for each flow of probes of that kind. What has no row is
+        left out.
 
         The run is made again, with the same outcome. A row says how things stand from ``time_s`` on; there is one at each multiple of
         ``every`` at which something differs from the row before, and at the end. The columns are those of ``anabranch run --series``.
@@ -325,7 +371,9 @@ class Result(Table):
     def means(self, metric: str, by: str | Sequence[str] | None = None) -> Table:
         """Mean and 95 % confidence interval of a metric at every point, or by the columns that ``by`` names.
 
-        A table with these columns and ``n``, ``mean``, ``ci95``, ``min``, ``max``, ``missing`` (runs that lack the metric).
+        A table with these columns and ``n``, ``mean``, ``ci95``, ``min``, ``max``, ``missing`` (runs that lack the metric). If the metric
+        is the latency of a transfer that was not delivered in some run, it has ``median``, ``median_low``, ``median_high`` and
+        ``censored`` too, as :meth:`survival`.
         """
         names = [by] if isinstance(by, str) else list(by if by is not None else self.varied)
         names = [self.resolve(name) for name in names]
@@ -343,7 +391,15 @@ class Result(Table):
         for i, figure in enumerate(["mean", "ci95", "min", "max"], start=1):
             columns.append((figure, unit, [None if one is None else one[i] for one in found]))
         gaps = [sum(value is None for value in values) for values in groups.values()]
-        return table([*columns, ("missing", "1", gaps)])
+        columns.append(("missing", "1", gaps))
+        censored = censored_by(metric)
+        if censored is not None and censored in self:
+            lost = self.groups(names, censored) if names else {(): self[censored]}
+            medians = [survival(values, lost[key]) for key, values in groups.items()]
+            for field, figure in [("median", "median"), ("low", "median_low"), ("high", "median_high")]:
+                columns.append((figure, unit, [None if one is None else getattr(one, field) for one in medians]))
+            columns.append(("censored", "1", [0 if one is None else one.censored for one in medians]))
+        return table(columns)
 
     def to_xarray(self) -> xarray.Dataset:
         """The metrics as xarray's labelled arrays. Needs xarray (extra ``xarray``).

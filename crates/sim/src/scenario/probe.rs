@@ -11,6 +11,7 @@ use super::units::Span;
 use crate::packet::NodeId;
 use crate::probe::Measure;
 use crate::probe::energy::Energy;
+use crate::probe::flows::Flows;
 use crate::probe::packets::{HopMedium, Packets};
 use crate::probe::queues::Queues;
 
@@ -21,6 +22,9 @@ use crate::probe::queues::Queues;
 pub enum ProbeKind {
     /// The energy that radios draw, by what they do: transmit, receive, listen, off.
     Energy,
+    /// Loss, delay, jitter, reordering and throughput of flows, one direction of a connection each, and how fair the flows are to each
+    /// other. `run --series` writes a table with a row for each flow.
+    Flows,
     /// Packets of transfers and traffic: data and what their transports send beside it, from end to end and hop by hop.
     Packets,
     /// How long packets wait for the transmitters of cables, and how many wait.
@@ -32,7 +36,7 @@ impl ProbeKind {
     pub(super) fn is_of_radios(self) -> bool {
         match self {
             Self::Energy => true,
-            Self::Packets | Self::Queues => false,
+            Self::Flows | Self::Packets | Self::Queues => false,
         }
     }
 }
@@ -46,13 +50,13 @@ pub struct ProbeSection {
     pub kind: ProbeKind,
     /// The nodes: a group, or names of nodes and patterns such as "n*". If none are given, all nodes; for "energy", all on the air.
     /// For "packets" they are those that make the packets, and hop by hop those that give packets to a link; for "queues" those at which
-    /// cables begin.
+    /// cables begin; for "flows" the sources of the flows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nodes: Option<FromName>,
     /// Over what a hop leads that counts; over either if it is not given. Only for "packets".
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub medium: Option<HopMedium>,
-    /// Where the cables end: names of nodes and patterns; anywhere if it is not given. Only for "queues".
+    /// Where the cables or the flows end: names of nodes and patterns; anywhere if it is not given. Only for "queues" and "flows".
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<FromName>,
     /// A transfer or a traffic, or several by a pattern. The window begins with the first of them and ends with the last. A transfer
@@ -80,7 +84,7 @@ pub struct ProbeSpec {
     pub nodes: Senders,
     /// Over what a hop leads that counts; `None` is over either.
     pub medium: Option<HopMedium>,
-    /// Where the cables end that count; `None` is anywhere.
+    /// Where the cables or flows end that count; `None` is anywhere.
     pub to: Option<Vec<NodeId>>,
     /// When.
     pub during: During,
@@ -96,6 +100,7 @@ impl ProbeSpec {
     ) -> Box<dyn Measure> {
         match self.kind {
             ProbeKind::Energy => Box::new(Energy::of(nodes, !drawn)),
+            ProbeKind::Flows => Box::new(Flows::between(nodes, self.to.clone()).with_rdca_at(rdca)),
             ProbeKind::Queues => Box::new(Queues::between(nodes, self.to.clone())),
             ProbeKind::Packets => Box::new(Packets::of(nodes).over(self.medium).with_rdca_at(rdca)),
         }

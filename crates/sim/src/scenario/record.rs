@@ -11,7 +11,9 @@ use anabranch_core::time::{Duration, Instant};
 use super::deployment::Undrawable;
 #[cfg(feature = "schema")]
 use super::file::FileConfig;
-use super::{Plan, Planned, PlannedSet, PlannedTraffic, PlannedTransfer, Scenario, TransferSpec};
+use super::{
+    ContentSpec, Plan, Planned, PlannedSet, PlannedTraffic, PlannedTransfer, Scenario, TransferSpec,
+};
 use crate::apps::set::{SetNode, SetRelay, SetSender};
 use crate::apps::{BulkSender, MultipathInfo, Outcome, Sink};
 use crate::link::discipline::DisciplineConfig;
@@ -30,6 +32,13 @@ pub struct Metric {
 
 /// Metrics by name.
 pub type Metrics = BTreeMap<String, Metric>;
+
+/// The metric that says for how long runs without a latency had gone on: `transfer.NAME.latency_censored_s` of `transfer.NAME.latency_s`.
+/// `None` if the metric is no latency of a transfer.
+pub fn censored_by(metric: &str) -> Option<String> {
+    let place = metric.strip_prefix("transfer.")?.strip_suffix(".latency_s")?;
+    Some(format!("transfer.{place}.latency_censored_s"))
+}
 
 /// The JSON Schema of scenario files.
 #[cfg(feature = "schema")]
@@ -184,6 +193,7 @@ impl Scenario {
         let goodput = goodput_until(spec, started, delivered, complete.unwrap_or(end));
         let latency = last.filter(|_| done).and_then(|last| since(started, last));
         put(metrics, &place, "latency_s", latency, "s");
+        put_censored(metrics, (&place, spec), started, latency.is_none(), end);
         let establishment = sender.opened.and_then(|opened| since(sender.started, opened));
         put(metrics, &place, "establishment_s", establishment, "s");
         put(metrics, &place, "goodput_bit_per_s", goodput, "bit/s");
@@ -226,6 +236,7 @@ impl Scenario {
         });
         let retransmissions = sender.current_retransmissions(sim.world(), spec.from) + relays.sum::<u64>();
         put(metrics, &place, "latency_s", figures.latency.map(|d| d.as_secs_f64()), "s");
+        put_censored(metrics, (&place, spec), sender.started, figures.latency.is_none(), end);
         put(metrics, &place, "establishment_s", figures.establishment.map(|d| d.as_secs_f64()), "s");
         put(metrics, &place, "goodput_bit_per_s", goodput, "bit/s");
         put(metrics, &place, "delivered_bytes", Some(figures.delivered as f64), "B");
@@ -319,6 +330,22 @@ fn goodput_until(
     let started = started.unwrap_or(Instant::ZERO + spec.start);
     let seconds = until.saturating_since(started).as_secs_f64();
     (seconds > 0.0).then(|| delivered as f64 * 8.0 / seconds)
+}
+
+/// For how long a transfer with an end had gone on when the run ended without its delivery, whether it was under way or had failed: its
+/// latency is longer than that.
+fn put_censored(
+    metrics: &mut Metrics,
+    (place, spec): (&str, &TransferSpec),
+    started: Option<Instant>,
+    is_undelivered: bool,
+    end: Instant,
+) {
+    let has_end = !matches!(spec.content, ContentSpec::Endless) && spec.repeat.is_none();
+    let time = end.saturating_since(started.unwrap_or(Instant::ZERO + spec.start));
+    if is_undelivered && has_end && !time.is_zero() {
+        put(metrics, place, "latency_censored_s", Some(time.as_secs_f64()), "s");
+    }
 }
 
 /// The figures of a multipath connection, and of each of its subflows (`transfer.NAME.subflow.N.…`), from 0 on in the order

@@ -9,6 +9,7 @@ mod chain;
 mod disciplines;
 mod endings;
 mod figures;
+mod flows;
 mod hosts;
 mod malformed;
 mod mesh;

@@ -21,6 +21,8 @@ use crate::stream::ConnId;
 pub struct Sampler<R> {
     rows: R,
     every: Duration,
+    /// When the run ends at the latest.
+    stop: Instant,
     /// When it looks next.
     next: Instant,
     names: Names,
@@ -72,6 +74,7 @@ impl<R: Rows> Sampler<R> {
         });
         Self {
             rows,
+            stop: scenario.stop,
             every: every.max(Duration::from_nanos(1)),
             next: sim.now(),
             names: Names::new(nodes.clone().map(|node| network.node_name(node)), links),
@@ -108,6 +111,7 @@ impl<R: Rows> Sampler<R> {
         self.next_radios = sim.now();
         self.radios.iter_mut().for_each(|(_, last)| *last = None);
         self.look(sim);
+        super::flows(sim, self.stop, &mut self.rows);
         self.rows
     }
 

@@ -75,7 +75,9 @@ fn series(
         sim.observe(Changes::new(csv));
         sim.run_until(scenario.stop);
         let end = sim.now();
-        sim.take_observer::<Changes<Csv<Vec<u8>>>>().unwrap().finish(end)
+        let mut csv = sim.take_observer::<Changes<Csv<Vec<u8>>>>().unwrap().finish(end);
+        flows(sim, scenario.stop, &mut csv);
+        csv
     } else {
         let mut sampler = Sampler::new(csv, every, scenario, planned, sim);
         sampler.run_until(sim, scenario.stop);
@@ -227,7 +229,7 @@ fn links_over_the_air_are_no_queues() {
         .unwrap_or_else(|error| panic!("{error}"));
     for every in [0, 100] {
         let Plan { builder, planned } = scenario.plan(1, 0, &BTreeMap::new()).unwrap();
-        let [_, queues, radios, _] =
+        let [_, queues, radios, ..] =
             series(&scenario, &planned, &mut builder.build(), Duration::from_millis(every));
         assert!(queues.is_empty());
         assert_eq!(radios.is_empty(), every == 0);
@@ -262,7 +264,7 @@ fn radios_and_senders_end_as_the_metrics_say() {
     let scenario = scenario.unwrap_or_else(|error| panic!("{error}"));
     let Plan { builder, planned } = scenario.plan(1, 0, &BTreeMap::new()).unwrap();
     let mut sim = builder.build();
-    let [_, _, radios, senders] = series(&scenario, &planned, &mut sim, Duration::from_millis(700));
+    let [_, _, radios, senders, _] = series(&scenario, &planned, &mut sim, Duration::from_millis(700));
     let metrics = scenario.metrics(&planned, &sim);
     for node in ["n1", "n50"] {
         let rows: Vec<&Row> = radios.iter().filter(|row| row["node"] == node).collect();
@@ -314,4 +316,71 @@ fn silence_costs_nothing() {
     assert!(connections.len() > 100 && queues.len() > 50, "{} {}", connections.len(), queues.len());
     let first = connections.iter().find(|row| row["node"] == "a").unwrap();
     assert!((number(first, "time_s") - 999.0 * 3600.0).abs() < 0.0011, "{first:?}");
+}
+
+#[test]
+fn flows_have_a_row_each_whatever_is_sampled() {
+    let text = r#"
+        stop = "20 s"
+        [[node]]
+        name = "a"
+        [[node]]
+        name = "b"
+        [[link]]
+        from = "a"
+        to = "b"
+        rate = "1 Mbit/s"
+        delay = "5 ms"
+        [[traffic]]
+        name = "cbr"
+        kind = "cbr"
+        from = "a"
+        to = "b"
+        port = 700
+        payload = "100 B"
+        interval = "100 ms"
+        packets = 10
+        [[transfer]]
+        name = "file"
+        kind = "tcp"
+        from = "b"
+        to = "a"
+        bytes = "20 kB"
+        [probe.all]
+        kind = "flows"
+        [probe.late]
+        kind = "flows"
+        from = "500 ms"
+        nodes = "a"
+    "#;
+    let scenario = Source::new("flows.toml", text).scenario().unwrap_or_else(|error| panic!("{error}"));
+    let tables = [Duration::ZERO, Duration::from_secs(1)].map(|every| {
+        let Plan { builder, planned } = scenario.plan(1, 0, &BTreeMap::new()).unwrap();
+        let mut sim = builder.build();
+        let [.., flows] = series(&scenario, &planned, &mut sim, every);
+        (flows, scenario.metrics(&planned, &sim))
+    });
+    assert_eq!(tables[0].0, tables[1].0);
+    let (flows, metrics) = &tables[0];
+    let of = |probe: &str, protocol: &str, node: &str| {
+        let is_it = |row: &&Row| row["probe"] == probe && row["protocol"] == protocol && row["node"] == node;
+        flows.iter().find(is_it).unwrap_or_else(|| panic!("{probe} has no {protocol} from {node}: {flows:?}"))
+    };
+    let udp = of("all", "udp", "a");
+    assert_eq!(
+        ["peer", "peer_port", "sent_packets", "payload_bytes"].map(|name| &*udp[name]),
+        ["b", "700", "10", "1000"]
+    );
+    // 20 s, though nothing happens after the first of them.
+    assert_eq!(number(udp, "goodput_bit_per_s"), 8000.0 / 20.0);
+    assert_eq!(number(of("late", "udp", "a"), "sent_packets"), 5.0);
+    assert_eq!(number(of("all", "tcp", "b"), "payload_bytes"), 20_000.0);
+    assert_eq!(of("all", "tcp", "a")["goodput_bit_per_s"], "", "acknowledgements alone");
+    assert!(!flows.iter().any(|row| row["probe"] == "late" && row["node"] == "b"));
+    let sum: f64 = flows
+        .iter()
+        .filter(|row| row["probe"] == "all")
+        .filter_map(|row| row["goodput_bit_per_s"].parse::<f64>().ok())
+        .sum();
+    assert!((sum - metrics["probe.all.goodput_bit_per_s"].value.unwrap()).abs() < 1e-9);
 }

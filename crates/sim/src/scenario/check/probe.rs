@@ -88,7 +88,7 @@ impl Checker<'_> {
         Ok(ProbeSpec { name: name.to_owned(), kind, nodes, medium, to, during })
     }
 
-    /// Where the cables end whose queues count.
+    /// Where the cables end whose queues count, or the flows that count.
     fn probe_ends(
         &self,
         name: &str,
@@ -108,8 +108,8 @@ impl Checker<'_> {
                 Some("leave `to` out for all nodes"),
             );
         }
-        if section.kind != ProbeKind::Queues {
-            let message = "`to` says where the cables end whose queues count, and this probe counts none";
+        if !matches!(section.kind, ProbeKind::Flows | ProbeKind::Queues) {
+            let message = "`to` says where queues or flows end, and this probe counts neither";
             return self.fault(path, message, Some("leave it out"));
         }
         match self.nodes_named(path, names.names(), &scenario.resolved)? {

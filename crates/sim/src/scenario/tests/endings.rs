@@ -121,3 +121,44 @@ fn a_link_transmits_what_arrives_and_what_the_channel_loses() {
         assert_eq!(busy > bits * 1.01, lost > 0.0, "{bits} bits in {busy} us");
     }
 }
+
+/// What is not delivered took longer than the run, whatever became of it.
+#[test]
+fn an_undelivered_transfer_says_how_long_it_has_gone_on() {
+    let few = "[tcp.default]\nsyn_retries = 2\ndata_retries = 2\n";
+    let gateways = |kind: &str| {
+        format!(
+            "stop = \"10 min\"\nnode = [{{ name = \"a\" }}, {{ name = \"g\", kind = \"gateway\" }}, {{ name = \"b\", kind = \"node\" }}]\n\
+             link = [{{ from = \"a\", to = \"g\", rate = \"1 Mbit/s\", delay = \"5 ms\" }}, \
+             {{ from = \"g\", to = \"b\", rate = \"1 Mbit/s\", delay = \"5 ms\" }}]\n{}",
+            TRANSFER.replace("\"tcp\"", &format!("\"{kind}\""))
+        )
+    };
+    let set = |kind: &str| Source::new("set.toml", gateways(kind));
+    for (source, censored) in [
+        (chain("", TRANSFER), None),
+        // Under way at the end, timed out, and never connected.
+        (chain("", TRANSFER).set("stop=5 s"), Some(3.0)),
+        (chain(", loss = 1", &format!("{few}{TRANSFER}")), Some(598.0)),
+        // It was to begin later.
+        (chain("", TRANSFER).set("stop=1 s"), None),
+        // It has no end.
+        (chain("", &TRANSFER.replace("bytes = \"1 MB\"\n", "")), None),
+        (set("set"), None),
+        (set("set").set("stop=5 s"), Some(3.0)),
+        (set("split").set("stop=5 s"), Some(3.0)),
+    ] {
+        let (ending, _, metrics) = run(&source);
+        let found = metrics.get("transfer.t.latency_censored_s").map(|metric| metric.value.unwrap());
+        assert_eq!(found, censored, "{ending}");
+        let has_end = metrics["transfer.t.latency_s"].value.is_some();
+        assert!(!(has_end && found.is_some()), "{ending}");
+    }
+    assert_eq!(
+        record::censored_by("transfer.a.b.latency_s").as_deref(),
+        Some("transfer.a.b.latency_censored_s")
+    );
+    for other in ["transfer.a.establishment_s", "traffic.a.latency_s", "latency_s"] {
+        assert_eq!(record::censored_by(other), None);
+    }
+}
