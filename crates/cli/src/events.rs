@@ -15,7 +15,7 @@ use anabranch_sim::scenario::probe::ProbeKind;
 use anabranch_sim::scenario::traffic::Carrier;
 use anabranch_sim::scenario::units::Span;
 use anabranch_sim::scenario::{Planned, Scenario};
-use anabranch_sim::series::{self, Changes, Csv, FLOWS, RADIOS, RDCA, Sampler, TABLES};
+use anabranch_sim::series::{self, Changes, Csv, FLOWS, POSITIONS, RADIOS, RDCA, Sampler, TABLES};
 use anabranch_sim::sim::Simulation;
 use anabranch_sim::trace::TextTrace;
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -88,6 +88,7 @@ pub(crate) fn series_files(folder: &Path, scenario: &Scenario, every: Every) -> 
             RADIOS => is_sampled && scenario.radio.is_some(),
             RDCA => is_sampled && has_rdca,
             FLOWS => scenario.probes.iter().any(|probe| probe.kind == ProbeKind::Flows),
+            POSITIONS => is_sampled && !scenario.mobility.is_empty(),
             _ => true,
         };
         is_there.then(|| folder.join(format!("{}.csv", TABLES[table].name)))

@@ -8,6 +8,7 @@
 //! The octets depend on the run and on nothing else.
 
 mod flows;
+mod legs;
 mod record;
 
 use std::collections::BTreeMap;
@@ -17,6 +18,7 @@ use anabranch_core::tcp::CloseReason;
 use anabranch_core::time::Instant;
 use anabranch_wire::eventlog::{self as format, Medium, tag};
 
+use crate::air::motion::Mover;
 use crate::frames::{AirFrame, Content, Reception};
 use crate::link::{LinkConfig, LinkDrop};
 use crate::packet::{LinkId, NodeId, Packet};
@@ -25,6 +27,7 @@ use crate::trace::{ChunkView, ConnectionView, Incident, NodeDrop, Observer, Poin
 use crate::wifi::{FrameKind, PhyConfig};
 
 use flows::Flows;
+use legs::Legs;
 use record::Record;
 
 /// How many packets back one is known to be described already.
@@ -45,6 +48,8 @@ pub struct Run {
     pub version: String,
     /// Kind and place of each node, by its number; nodes beyond the end have neither.
     pub nodes: Vec<NodeFacts>,
+    /// Some nodes sleep, so that there may be wake-up frames.
+    pub sleeps: bool,
 }
 
 /// What a run's nodes do not say themselves.
@@ -52,8 +57,10 @@ pub struct Run {
 pub struct NodeFacts {
     /// What it is, in a word such as `gateway`; may be empty.
     pub kind: String,
-    /// Where it is, in metres east and north of the origin.
+    /// Where it is, in metres east and north of the origin; if it moves, where it begins.
     pub position: Option<(f64, f64)>,
+    /// How it moves.
+    pub mover: Option<Mover>,
 }
 
 /// An observer that writes an event log. The first error of the writer ends the log and is kept for [`EventLog::finish`].
@@ -69,6 +76,7 @@ pub struct EventLog<W> {
     over: Medium,
     on_air: Vec<LinkId>,
     flows: Flows,
+    legs: Legs,
     /// The connections that are open, as flows.
     connections: BTreeMap<(NodeId, ConnId), u32>,
     /// The number of the packet described last in each place, and 1 more.
@@ -90,7 +98,9 @@ struct LinkState {
 impl<W: Write + Send + 'static> EventLog<W> {
     /// A log to `out`, which should be buffered.
     pub fn new(out: W, run: Run) -> Self {
+        let legs = Legs::of(run.nodes.iter().map(|node| node.mover.as_ref()));
         Self {
+            legs,
             out,
             error: None,
             run,
@@ -134,8 +144,19 @@ impl<W: Write + Send + 'static> EventLog<W> {
         }
     }
 
-    /// Begins the record of an event. Time does not run backward in a log.
+    /// Begins the record of an event, behind those of the legs that have begun by then.
     fn at(&mut self, now: Instant, tag: u8) -> &mut Record {
+        while let Some((node, leg)) = self.legs.next_until(now) {
+            let nanos = leg.end.saturating_since(leg.begin).as_nanos().min(format::LONGEST);
+            let record = self.begin_event(leg.begin, tag::LEG).number(node.into()).number(nanos);
+            record.real(leg.to.x).real(leg.to.y);
+            self.write();
+        }
+        self.begin_event(now, tag)
+    }
+
+    /// Time does not run backward in a log.
+    fn begin_event(&mut self, now: Instant, tag: u8) -> &mut Record {
         let now = now.max(self.now);
         let passed = now.as_nanos() - self.now.as_nanos();
         self.now = now;
@@ -223,7 +244,8 @@ impl<W: Write + Send + 'static> Observer for EventLog<W> {
     }
 
     fn on_attach(&mut self, nodes: &[&str], links: &[(NodeId, NodeId)]) {
-        self.record.preamble();
+        let is_old = self.legs.is_empty() && !self.run.sleeps;
+        self.record.preamble(if is_old { format::VERSION } else { format::VERSION_2 });
         self.write();
         let run = &self.run;
         let record = self.record.begin(tag::RUN).text(&run.name).text(&run.hash);
@@ -305,7 +327,8 @@ impl<W: Write + Send + 'static> Observer for EventLog<W> {
 
     fn on_frame(&mut self, now: Instant, frame: &AirFrame<'_>) {
         let (kind, packet, piece) = match frame.content {
-            Content::Ack => (format::frame::ACK, None, 0),
+            Content::Ack(_) => (format::frame::ACK, None, 0),
+            Content::Wakeup { .. } => (format::frame::WAKEUP, None, 0),
             Content::Piece { packet, piece, .. } => (format::frame::DATA, Some(packet), piece),
         };
         let flags = match frame.reception {

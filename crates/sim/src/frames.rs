@@ -16,7 +16,7 @@ use anabranch_wire::sixlowpan::{
 use crate::address::address_of;
 use crate::octets;
 use crate::packet::{IpVersion, NodeId, Packet, Payload};
-use crate::radio::PhyConfig;
+use crate::radio::{Csl, PhyConfig};
 
 /// The PAN of all nodes.
 pub const PAN: u16 = 0xabcd;
@@ -159,6 +159,8 @@ fn compressed(ip: IpVersion, packet: &Packet, hop_limit: u8, link: &Link) -> Opt
     Some(Compressed { header_len, len, uncompressed_len })
 }
 
+/// The short address of all nodes.
+const EVERYBODY: u16 = 0xffff;
 /// A short address of no node.
 const NOBODY: u16 = 0xfffe;
 /// One of the hop limits that RFC 6282 has no bits for (section 3.1.1).
@@ -201,8 +203,13 @@ pub enum Reception {
 /// What a frame carries.
 #[derive(Clone, Copy, Debug)]
 pub enum Content<'a> {
-    /// Nothing: it is an acknowledgement.
-    Ack,
+    /// Nothing: it is an acknowledgement. An enhanced one says when its sender samples the channel.
+    Ack(Option<Csl>),
+    /// When the frame begins that it announces: it is a wake-up frame.
+    Wakeup {
+        /// From its end, in units of 10 symbols.
+        rendezvous: u16,
+    },
     /// A packet, or a piece of one.
     Piece {
         /// The packet.
@@ -213,6 +220,10 @@ pub enum Content<'a> {
         piece: u32,
         /// What the pieces of a packet have in common: the tag of its datagram (RFC 4944 section 5.3).
         tag: u16,
+        /// The frame version, 2 for a receiver that sleeps; else 0 or 1, by its length.
+        version: u8,
+        /// It says that another frame for its receiver follows.
+        pending: bool,
     },
 }
 
@@ -225,8 +236,16 @@ impl AirFrame<'_> {
     pub fn emit(&self, out: &mut Vec<u8>) -> Result<(), EmitError> {
         let start = out.len();
         match self.content {
-            Content::Ack => ieee802154::emit_ack(self.seq, self.fcs, out),
-            Content::Piece { packet, cut, piece, tag } => self.emit_data((packet, cut), (piece, tag), out)?,
+            Content::Ack(None) => ieee802154::emit_ack(self.seq, self.fcs, out),
+            Content::Ack(Some(csl)) => {
+                ieee802154::emit_enh_ack(self.seq, PAN, self.short_to(), csl, self.fcs, out);
+            }
+            Content::Wakeup { rendezvous } => {
+                ieee802154::emit_wakeup(PAN, self.short_to(), rendezvous, self.fcs, out);
+            }
+            Content::Piece { packet, cut, piece, tag, version, pending } => {
+                self.emit_data((packet, cut), (piece, tag), (version, pending), out)?;
+            }
         }
         // What the radio has timed is what is on the air.
         debug_assert_eq!(out.len() - start, usize::from(self.psdu_len), "{self:?}");
@@ -237,6 +256,7 @@ impl AirFrame<'_> {
         &self,
         (packet, cut): (&Packet, &Cut),
         (piece, tag): (u32, u16),
+        (version, pending): (u8, bool),
         out: &mut Vec<u8>,
     ) -> Result<(), EmitError> {
         let packet = octets::write(IpVersion::V6, packet)?;
@@ -252,7 +272,15 @@ impl AirFrame<'_> {
         let Link { src, dst } = link;
         let header =
             Header { kind: Kind::Data, ack_request: self.to.is_some(), seq: self.seq, pan: PAN, dst, src };
-        ieee802154::emit(&header, &payload, self.fcs, out).expect("no broadcast asks for an acknowledgement");
+        let emitted = match version {
+            2 => ieee802154::emit_version_2(&header, pending, &payload, self.fcs, out),
+            _ => ieee802154::emit(&header, &payload, self.fcs, out),
+        };
+        emitted.expect("no broadcast asks for an acknowledgement");
         Ok(())
+    }
+
+    fn short_to(&self) -> u16 {
+        self.to.map_or(EVERYBODY, short_address)
     }
 }

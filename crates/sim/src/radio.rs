@@ -4,7 +4,7 @@
 //! the core is: [`Radio::send`] takes a frame, [`Radio::handle_event`] what it has put into the [`Agenda`], and
 //! [`Radio::poll_effect`] says what has come of it, to be called after either until nothing is left.
 //!
-//! Code map: [`phy`] is times and sizes, `mac` the CSMA-CA, [`energy`] what it draws, [`config`] the options,
+//! Code map: [`phy`] is times and sizes, `mac` the CSMA-CA, `csl` how stations sleep, [`energy`] what it draws, [`config`] the options,
 //! [`metrics`] what is counted. Who hears what is the affair of [`crate::air`]. `docs/radio.md` has the figures with
 //! their sources.
 //!
@@ -18,7 +18,7 @@
 //! let stream = |s: Station, purpose: &str| Stream::new(1, 0, &format!("radio {}", s.0), purpose);
 //! let mut radio = Radio::new(RadioConfig::o_qpsk(100.0), &positions, stream)?;
 //! let mut agenda = Agenda::default();
-//! let frame = Outgoing { to: Some(Station(1)), psdu_len: 127, tag: 7 };
+//! let frame = Outgoing { to: Some(Station(1)), psdu_len: 127, tag: 7, pending: false };
 //! radio.send(Instant::ZERO, Station(0), frame, &mut agenda)?;
 //! let mut outcomes = Vec::new();
 //! while let Some((now, event)) = agenda.pop() {
@@ -43,10 +43,12 @@
 //! power, unless [`LogDistance::co_channel_rejection_db`] says more.
 
 pub mod config;
+mod csl;
 pub mod energy;
 mod mac;
 pub mod metrics;
 pub mod phy;
+mod state;
 
 use std::collections::VecDeque;
 
@@ -63,8 +65,9 @@ pub use crate::air::meter::{EnergyUse, RadioState, StateTime};
 pub use crate::air::modulation::Modulation;
 pub use crate::air::motion::Mover;
 pub use crate::air::propagation::{Capture, CcaMode, LogDistance, Propagation, UnitDisk};
+pub use anabranch_wire::ieee802154::Csl;
 pub use anabranch_wire::ieee802154::Fcs;
-pub use config::{MacConfig, RadioConfig};
+pub use config::{CslConfig, MacConfig, RadioConfig};
 pub use energy::PowerConfig;
 pub use metrics::StationMetrics;
 pub use phy::PhyConfig;
@@ -72,6 +75,7 @@ pub use phy::PhyConfig;
 use crate::air::geometry::Neighbours;
 use crate::air::medium::{Medium, Reception, Rules, Spoils};
 use crate::air::propagation::DECODABLE;
+use csl::Listener;
 use mac::Mac;
 
 /// Whose events these are.
@@ -86,6 +90,8 @@ pub struct Outgoing {
     pub psdu_len: u16,
     /// What the caller knows it by.
     pub tag: u64,
+    /// Another frame for the same station follows at once: one that would sleep stays awake for it.
+    pub pending: bool,
 }
 
 /// What has become of a frame.
@@ -101,6 +107,25 @@ pub enum Outcome {
     ChannelAccessFailure,
     /// Its station went down.
     Down,
+}
+
+/// What a frame is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FrameKind {
+    /// What a station was given to send.
+    Data {
+        /// Its frame version: 2 if it asks for an enhanced acknowledgement.
+        version: u8,
+        /// It says that another frame for the same station follows.
+        pending: bool,
+    },
+    /// An acknowledgement; an enhanced one says when its sender samples the channel.
+    Ack(Option<Csl>),
+    /// A wake-up frame: the frame that it announces begins so many times 10 symbols after its end.
+    Wakeup {
+        /// The rendezvous time.
+        rendezvous: u16,
+    },
 }
 
 /// What the radio has to say.
@@ -148,8 +173,8 @@ pub enum Effect {
         psdu_len: u16,
         /// What its sender knows it by; of an acknowledgement, the tag of the frame acknowledged.
         tag: u64,
-        /// It is an acknowledgement.
-        is_ack: bool,
+        /// What it is.
+        kind: FrameKind,
         /// Its sender went down in its midst.
         cut: bool,
         /// How many of those that it was for have received it.
@@ -165,6 +190,9 @@ pub struct Radio {
     power: PowerConfig,
     medium: Medium,
     macs: Vec<Mac>,
+    csl: Option<CslConfig>,
+    /// Stations that sleep.
+    sleepers: u32,
     effects: VecDeque<Effect>,
     shows_frames: bool,
     /// Of the frame that ends at this moment; empty otherwise.
@@ -197,8 +225,12 @@ impl Radio {
         };
         let rules = Rules::of(&config.propagation, config.phy.coding());
         let medium = Medium::new(rules, neighbours, &stream);
-        let macs = (0..positions.len() as u32).map(|i| Mac::new(stream(Station(i), "mac"))).collect();
+        let listener = |i| config.csl.map(|csl| Box::new(Listener::new(&csl, stream(Station(i), "csl"))));
+        let mac = |i| Mac::new(stream(Station(i), "mac"), listener(i));
+        let macs = (0..positions.len() as u32).map(mac).collect();
         Ok(Self {
+            csl: config.csl,
+            sleepers: 0,
             phy: config.phy,
             mac: config.mac,
             power: config.power,
@@ -288,12 +320,41 @@ impl Radio {
 
     /// A station dies, or is back. Dead, it neither sends nor hears, and what it was sending breaks off, with
     /// [`Outcome::Down`].
-    pub fn set_up(&mut self, now: Instant, station: Station, up: bool) {
+    pub fn set_up(&mut self, now: Instant, station: Station, up: bool, agenda: &mut Agenda) {
         match (self.macs[station.0 as usize].is_up(), up) {
             (true, false) => self.go_down(now, station.0),
-            (false, true) => self.come_up(now, station.0),
+            (false, true) => self.come_up(now, station.0, agenda),
             (true, true) | (false, false) => {}
         }
+    }
+
+    /// Gives a station its own macCslPeriod, before [`Radio::start`]: zero if it never sleeps.
+    ///
+    /// # Errors
+    ///
+    /// If there is no [`RadioConfig::csl`], or the period is longer than its `max_period` or not longer than a sample.
+    pub fn set_csl_period(&mut self, station: Station, period: Duration) -> Result<(), ConfigError> {
+        let csl = self.csl.ok_or(ConfigError::Range("csl_period", "nothing, without `csl`"))?;
+        csl.check_period(period)?;
+        if let Some(listener) = &mut self.macs[station.0 as usize].csl {
+            listener.set_period(period);
+        }
+        Ok(())
+    }
+
+    /// At the epoch, before all else: stations that sleep go to sleep. Needed with [`RadioConfig::csl`] only.
+    pub fn start(&mut self, agenda: &mut Agenda) {
+        self.start_sampling(Instant::ZERO, agenda);
+    }
+
+    /// A station sleeps between samples of the channel, if it has nothing else to do.
+    pub fn sleeps(&self, station: Station) -> bool {
+        self.macs[station.0 as usize].csl.as_ref().is_some_and(|listener| listener.sleeps())
+    }
+
+    /// At least one station sleeps, after [`Radio::start`].
+    pub fn has_sleepers(&self) -> bool {
+        self.sleepers > 0
     }
 
     /// What has come of it, in order.

@@ -17,7 +17,7 @@ use rand_chacha::rand_core::{Rng, SeedableRng};
 use crate::math::{exp, ln};
 
 /// A source of pseudo-random numbers with a name.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct Stream {
     cipher: ChaCha8Rng,
 }

@@ -1,4 +1,4 @@
-//! Time series of a run: how connections, queues, radios and RDCA's senders stand. A [`Sampler`] looks at them at an interval, which costs
+//! Time series of a run: how connections, queues, radios and RDCA's senders stand, and where nodes are that move. A [`Sampler`] looks at them at an interval, which costs
 //! a run little; [`Changes`] sees each change of connections and queues, which costs it much.
 //!
 //! Both make rows of [`TABLES`]. A row says how things stand from its time on until the next row of the same thing. Rows of one thing are in
@@ -54,12 +54,13 @@ pub const QUEUES: usize = 1;
 pub const RADIOS: usize = 2;
 /// Index of the table of RDCA's senders.
 pub const RDCA: usize = 3;
-
 /// Index of the table of flows, which has a row for each flow of a probe, from [`flows`].
 pub const FLOWS: usize = 4;
+/// Index of the table of the places of nodes that move.
+pub const POSITIONS: usize = 5;
 
 /// All tables, by index.
-pub const TABLES: [Table; 5] = [
+pub const TABLES: [Table; 6] = [
     Table {
         name: "connections",
         columns: &[
@@ -146,6 +147,10 @@ pub const TABLES: [Table; 5] = [
             figure("throughput_bit_per_s", "bit/s"),
             figure("goodput_bit_per_s", "bit/s"),
         ],
+    },
+    Table {
+        name: "positions",
+        columns: &[figure("time_s", "s"), text("node"), figure("x_m", "m"), figure("y_m", "m")],
     },
 ];
 

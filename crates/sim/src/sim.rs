@@ -90,6 +90,7 @@ pub struct Builder {
     probes: Vec<Probe>,
     /// Of nodes whose radio is yet to be added.
     movers: Vec<(NodeId, Mover)>,
+    csl_periods: Vec<(NodeId, Duration)>,
     seed: u64,
     run: u64,
 }
@@ -105,7 +106,7 @@ impl Builder {
     pub fn new(config: NetworkConfig, seed: u64, run: u64) -> Self {
         let world = World::new(Network::new(config), seed, run);
         let (apps, faults, probes, movers) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        Self { world, apps, faults, probes, movers, seed, run }
+        Self { world, apps, faults, probes, movers, csl_periods: Vec::new(), seed, run }
     }
 
     /// Adds a node. Names should differ: random streams bear them.
@@ -140,6 +141,12 @@ impl Builder {
         self.movers.push((node, mover));
     }
 
+    /// Gives a node on the air its own macCslPeriod, zero if it never sleeps, before [`Builder::radio`], whose configuration must
+    /// have [`RadioConfig::csl`].
+    pub fn csl_period(&mut self, node: NodeId, period: Duration) {
+        self.csl_periods.push((node, period));
+    }
+
     /// The stations that move, of the radio whose stations are these nodes.
     fn take_movers(&mut self, nodes: &[NodeId]) -> Vec<(Station, Mover)> {
         let station = |node: NodeId| nodes.iter().position(|on_air| *on_air == node);
@@ -162,7 +169,7 @@ impl Builder {
         let positions: Vec<Position> = places.iter().map(|p| p.1).collect();
         let nodes: Vec<NodeId> = places.iter().map(|p| p.0).collect();
         let movers = self.take_movers(&nodes);
-        let radio = {
+        let mut radio = {
             let network = &self.world.network;
             let stream = |station: Station, purpose: &str| {
                 let name = format!("radio {}", network.node_name(nodes[station.0 as usize]));
@@ -170,6 +177,11 @@ impl Builder {
             };
             Radio::with_movers(config, &positions, movers, stream)?
         };
+        for (node, period) in std::mem::take(&mut self.csl_periods) {
+            if let Some(station) = nodes.iter().position(|on_air| *on_air == node) {
+                radio.set_csl_period(Station(station as u32), period)?;
+            }
+        }
         let hearers: Vec<Vec<Station>> =
             (0..nodes.len()).map(|i| radio.reachable(Station(i as u32)).collect()).collect();
         self.world.network.set_wireless(wireless, radio, nodes.clone());

@@ -249,7 +249,8 @@ impl<W: io::Write + Send + 'static> Observer for TextTrace<W> {
         let name = |n: NodeId| self.names[n.index()].as_str();
         let place = format!("{}>{}", name(frame.from), frame.to.map_or("*", name));
         let what = match frame.content {
-            Content::Ack => "ack".to_owned(),
+            Content::Ack(_) => "ack".to_owned(),
+            Content::Wakeup { rendezvous } => format!("wake-up {rendezvous}"),
             Content::Piece { packet, cut, piece, .. } => {
                 format!("#{} {}/{}", packet.id, piece + 1, cut.pieces())
             }

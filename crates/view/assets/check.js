@@ -39,7 +39,7 @@ async function selftest(page, times) {
   document.dispatchEvent(new KeyboardEvent("keydown", { key: "End" }));
   const atEnd = player.time;
   const rows = {};
-  for (const table of ["packet", "flight", "frame", "state", "chunk", "change", "loss"]) rows[table] = run[table].rows;
+  for (const table of ["packet", "flight", "frame", "state", "chunk", "change", "leg", "loss"]) rows[table] = run[table].rows;
   const repairs = new Array(REPAIRS.length).fill(0);
   for (const repair of run.loss.repair) repairs[repair] += 1;
   const root = document.documentElement;

@@ -3,6 +3,12 @@
 const MOST_DRAWN = 3000;
 const SIDE = 4;
 
+/** The items of one and then of the other. */
+function* both(first, second) {
+  yield* first;
+  yield* second;
+}
+
 class NetworkMap {
   constructor(run, names, canvas) {
     this.run = run;
@@ -18,6 +24,9 @@ class NetworkMap {
     this.buckets = PACKETS.map(() => new Uint32Array(MOST_DRAWN + 1));
     this.filled = new Uint32Array(PACKETS.length);
     this.framesShown = frame.rows > 0;
+    this.legs = new Legs(run.leg, facts.nodes);
+    this.moves = new Uint8Array(facts.nodes.length);
+    for (const node of this.legs.movers) this.moves[node] = 1;
     canvas.addEventListener("pointermove", (event) => explain(event, this.at(event)));
     canvas.addEventListener("pointerleave", (event) => explain(event, ""));
   }
@@ -30,7 +39,8 @@ class NetworkMap {
     const { nodes, links, metres } = this.run.facts;
     const pad = width < 480 ? 34 : 52;
     let [left, right, low, high] = [Infinity, -Infinity, Infinity, -Infinity];
-    for (const { x, y } of nodes) {
+    const places = nodes.map(({ x, y }) => [x, y]);
+    for (const [x, y] of both(places, this.legs.places())) {
       left = Math.min(left, x);
       right = Math.max(right, x);
       low = Math.min(low, y);
@@ -42,8 +52,10 @@ class NetworkMap {
     if (metres) across = up = Math.min(across, up);
     if (right - left < 1e-9) across = 0;
     if (high - low < 1e-9) up = 0;
-    this.x = Float64Array.from(nodes, (n) => width / 2 + (n.x - (left + right) / 2) * across);
-    this.y = Float64Array.from(nodes, (n) => height / 2 - (n.y - (low + high) / 2) * up);
+    this.onX = (x) => width / 2 + (x - (left + right) / 2) * across;
+    this.onY = (y) => height / 2 - (y - (low + high) / 2) * up;
+    this.x = Float64Array.from(nodes, (n) => this.onX(n.x));
+    this.y = Float64Array.from(nodes, (n) => this.onY(n.y));
     // A scale bar needs pixels for a metre.
     this.scale = metres ? across || up : 0;
     this.radius = Math.max(4, Math.min(11, Math.sqrt((width * height) / nodes.length) / 9));
@@ -51,7 +63,27 @@ class NetworkMap {
     this.y0 = new Float64Array(links.length);
     this.dx = new Float64Array(links.length);
     this.dy = new Float64Array(links.length);
-    links.forEach(([from, to], link) => {
+    this.shown = NaN;
+    this.placeLinks();
+    this.drawGround();
+    return pen;
+  }
+
+  /** Nodes that move are where they are at a time. */
+  move(time) {
+    if (this.legs.movers.length === 0 || this.shown === time) return;
+    this.shown = time;
+    for (const node of this.legs.movers) {
+      const [x, y] = this.legs.place(node, time);
+      this.x[node] = this.onX(x);
+      this.y[node] = this.onY(y);
+    }
+    this.placeLinks();
+    this.drawGround();
+  }
+
+  placeLinks() {
+    this.run.facts.links.forEach(([from, to], link) => {
       const [dx, dy] = [this.x[to] - this.x[from], this.y[to] - this.y[from]];
       const length = Math.hypot(dx, dy) || 1;
       // Each way keeps to its side.
@@ -60,8 +92,6 @@ class NetworkMap {
       this.dx[link] = dx;
       this.dy[link] = dy;
     });
-    this.drawGround();
-    return pen;
   }
 
   drawGround() {
@@ -79,6 +109,8 @@ class NetworkMap {
       pen.globalAlpha = over && links.length > 300 ? 0.45 : 1;
       for (const [from, to, medium] of links) {
         if ((medium > 0 ? 1 : 0) !== over) continue;
+        // A node that moves has a link to every other, near or far.
+        if (over && (this.moves[from] || this.moves[to])) continue;
         pen.moveTo(this.x[from], this.y[from]);
         pen.lineTo(this.x[to], this.y[to]);
       }
@@ -152,6 +184,7 @@ class NetworkMap {
   /** Draws the network at a time; what was there since `since` is drawn too, or it would be seen only by chance. */
   draw(time, since = time) {
     const { pen } = fit(this.canvas);
+    this.move(time);
     pen.clearRect(0, 0, this.width, this.height);
     pen.drawImage(this.ground, 0, 0, this.width, this.height);
     this.drawDead(pen, time);

@@ -6,7 +6,7 @@ mod record;
 
 use std::io::{self, BufRead};
 
-use anabranch_wire::eventlog::{MAGIC, VERSION, tag};
+use anabranch_wire::eventlog::{MAGIC, VERSION, VERSION_2, tag};
 
 use octets::{EXACT, Fault, Octets};
 pub use record::{Event, Flow, Frame, Link, Medium, Node, Packet, Piece, Record, Run, State};
@@ -22,7 +22,7 @@ pub enum LogError {
     #[error("this is no event log: it does not begin with `ABLOG`")]
     Foreign,
     /// It is of another version.
-    #[error("the log is of version {0}, and this program reads version 1")]
+    #[error("the log is of version {0}, and this program reads versions 1 and 2")]
     Version(u8),
     /// A record cannot be what it says.
     #[error("the log is damaged at octet {offset}: {what}")]
@@ -56,6 +56,7 @@ pub enum Ending {
 #[derive(Debug)]
 pub struct Reader<R> {
     octets: Octets<R>,
+    version: u8,
     now: u64,
     events: u64,
     nodes: u32,
@@ -99,14 +100,15 @@ impl<R: BufRead> Reader<R> {
                 Ok(_) | Err(_) => return Err(LogError::Foreign),
             }
         }
-        match octets.octet() {
-            Ok(VERSION) => {}
+        let version = match octets.octet() {
+            Ok(version @ (VERSION | VERSION_2)) => version,
             Ok(other) => return Err(LogError::Version(other)),
             Err(Fault::Io(error)) => return Err(error.into()),
             Err(_) => return Err(LogError::Foreign),
-        }
+        };
         Ok(Self {
             octets,
+            version,
             now: 0,
             events: 0,
             nodes: 0,

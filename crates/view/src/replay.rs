@@ -151,6 +151,8 @@ pub struct Replay {
     pub chunks: Vec<Chunk>,
     /// What broke, healed or changed.
     pub changes: Vec<Change>,
+    /// How nodes move, in order of time.
+    pub legs: Vec<Leg>,
     /// Notes and what applications learned of connections.
     pub happenings: Vec<Happening>,
     /// How many more of these there were.
@@ -159,6 +161,33 @@ pub struct Replay {
     pub losses: Vec<Loss>,
     /// Packets that caching nodes hold back, since they look after them.
     pub held: u64,
+}
+
+/// A node goes from one place to another, in a straight line at a constant speed. Places are in metres.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Leg {
+    /// Which node.
+    pub node: u32,
+    /// When it begins.
+    pub start: u64,
+    /// When the node is there; if another leg of it begins before, it turns there.
+    pub end: u64,
+    /// Where it begins.
+    pub from: (f64, f64),
+    /// Where it leads.
+    pub to: (f64, f64),
+}
+
+impl Leg {
+    /// Where the node is at a time.
+    pub fn place(&self, time: u64) -> (f64, f64) {
+        if time >= self.end {
+            return self.to;
+        }
+        let share = time.saturating_sub(self.start) as f64 / (self.end - self.start) as f64;
+        let part = |from: f64, to: f64| from + (to - from) * share;
+        (part(self.from.0, self.to.0), part(self.from.1, self.to.1))
+    }
 }
 
 /// What is where at one time.
@@ -196,6 +225,13 @@ impl Replay {
         (replay.cut, replay.events) = (cut, reader.events());
         repair::find(&mut replay);
         Ok(replay)
+    }
+
+    /// Where a node is at a time, in metres; `None` if that was never said.
+    pub fn place(&self, node: u32, time: u64) -> Option<(f64, f64)> {
+        let begun = self.legs[..self.legs.partition_point(|leg| leg.start <= time)].iter();
+        let last = begun.rev().find(|leg| leg.node == node);
+        last.map(|leg| leg.place(time)).or(self.nodes[node as usize].position)
     }
 
     /// What is where at a time, in nanoseconds. Something that happens at that time has happened.

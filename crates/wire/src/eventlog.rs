@@ -1,10 +1,12 @@
-//! The numbers of the event log's format, version 1, for those who write logs and those who read them; `docs/replay.md`
+//! The numbers of the event log's format, versions 1 and 2, for those who write logs and those who read them; `docs/replay.md`
 //! has the table of octets.
 
 /// The first octets of a log.
 pub const MAGIC: [u8; 5] = *b"ABLOG";
-/// The octet after them.
+/// The octet after them, of a log in which no node moves or sleeps.
 pub const VERSION: u8 = 1;
+/// That of a log that may have legs of nodes that move ([`tag::LEG`]), and wake-up frames ([`frame::WAKEUP`]).
+pub const VERSION_2: u8 = 2;
 
 /// The latest time and the longest span in nanoseconds, 104 days. As the wait of a packet in a queue: it is not known yet when the
 /// transmitter begins with it.
@@ -48,6 +50,8 @@ pub mod tag {
     pub const INCIDENT: u8 = 25;
     /// A line of text.
     pub const NOTE: u8 = 26;
+    /// A node begins to move, in a straight line to a place. Version 2.
+    pub const LEG: u8 = 27;
     /// The end.
     pub const END: u8 = 31;
 }
@@ -104,6 +108,8 @@ pub mod frame {
     pub const RTS: u8 = 2;
     /// A clear to send.
     pub const CTS: u8 = 3;
+    /// It announces a frame to a receiver that sleeps. Version 2.
+    pub const WAKEUP: u8 = 4;
     /// Flag: somebody that it was for has received it.
     pub const RECEIVED: u8 = 1;
     /// Flag: its sender went down in its midst.

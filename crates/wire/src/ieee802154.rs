@@ -6,13 +6,15 @@
 //!
 //! Frames have version 0 or 1 (IEEE 802.15.4-2006 section 7.2.1, 802.15.4-2015 section 7.2.2) and both
 //! addresses in one PAN. Beacons, security, frames between PANs, frames without one of the addresses and
-//! version 2, with its information elements, are refused. The frame pending bit is not kept, since nothing
-//! here is ever held back for a sleeping node. How long a frame may be is the PHY's affair.
+//! version 2, with its information elements, are refused, and so are wake-up frames: those are written
+//! ([`emit_wakeup`], [`emit_enh_ack`], [`emit_version_2`]) and not read. The frame pending bit is not kept. How long a frame may be is the PHY's affair.
 
+mod csl;
 mod fcs;
 mod frame;
 pub mod tap;
 
+pub use csl::{Csl, ENH_ACK_LEN, WAKEUP_LEN, emit_enh_ack, emit_version_2, emit_wakeup};
 pub use fcs::{Fcs, fcs};
 pub use frame::{EmitError, Field, Frame, ParseError, emit, emit_ack, parse};
 

@@ -24,7 +24,7 @@ const REASONS: [&str; 10] = [
     "dropped early",
 ];
 /// Kinds of frames, by the numbers of `anabranch_wire::eventlog::frame`.
-const FRAMES: [&str; 4] = ["data", "ack", "rts", "cts"];
+const FRAMES: [&str; 5] = ["data", "ack", "rts", "cts", "wake-up"];
 /// What an application learns, by the numbers of `anabranch_wire::eventlog::stream`.
 const STREAMS: [(u8, &str); 8] = [
     (stream::ACCEPTED, "accepted"),
@@ -144,6 +144,13 @@ impl Events {
                 let value = (what == incident::RATE).then_some(value as f64);
                 Row { event: "incident", node, link, value, detail, ..Row::default() }
             }
+            Event::Leg { node, nanos, to: (x, y) } => Row {
+                event: "leg",
+                node: self.node(node),
+                value: Some(nanos as f64 / 1e9),
+                detail: Some(format!("to {x} {y}")),
+                ..Row::default()
+            },
             Event::Note { node, text } => {
                 let node = node.and_then(|node| self.node(node));
                 Row { event: "note", node, detail: Some(text), ..Row::default() }

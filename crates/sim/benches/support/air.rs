@@ -30,6 +30,21 @@ impl Air {
         Self { radio, agenda: Agenda::default(), now: Instant::ZERO, effects: Vec::new() }
     }
 
+    /// The same, with stations that have their own macCslPeriod, and all that sleep asleep.
+    pub fn sampling(
+        config: RadioConfig,
+        places: &[(f64, f64)],
+        periods: &[(u32, Duration)],
+        seed: u64,
+    ) -> Self {
+        let mut this = Self::new(config, places, seed);
+        for &(station, period) in periods {
+            this.radio.set_csl_period(Station(station), period).expect("the period is sound");
+        }
+        this.radio.start(&mut this.agenda);
+        this
+    }
+
     /// Sends a frame to a station.
     pub fn send(&mut self, from: u32, to: u32, psdu_len: u16, tag: u64) -> Result<(), SendError> {
         self.offer(from, Some(to), psdu_len, tag)
@@ -37,7 +52,13 @@ impl Air {
 
     /// Sends a frame to a station or to all.
     pub fn offer(&mut self, from: u32, to: Option<u32>, psdu_len: u16, tag: u64) -> Result<(), SendError> {
-        let frame = Outgoing { to: to.map(Station), psdu_len, tag };
+        let frame = Outgoing { to: to.map(Station), psdu_len, tag, pending: false };
+        self.radio.send(self.now, Station(from), frame, &mut self.agenda)
+    }
+
+    /// Sends a frame to a station, with frame pending.
+    pub fn send_with_more(&mut self, from: u32, to: u32, psdu_len: u16, tag: u64) -> Result<(), SendError> {
+        let frame = Outgoing { to: Some(Station(to)), psdu_len, tag, pending: true };
         self.radio.send(self.now, Station(from), frame, &mut self.agenda)
     }
 

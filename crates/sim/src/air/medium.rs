@@ -112,6 +112,8 @@ struct Lock {
     from: u32,
     /// It is for this station, or for all.
     wanted: bool,
+    /// It is missed if it does not come through. One frame of many that say the same is not.
+    counts: bool,
     power: f64,
     begun: Instant,
     end: Instant,
@@ -128,6 +130,11 @@ struct Lock {
 }
 
 impl Lock {
+    /// It matters to this station whether it comes through.
+    fn is_counted(&self) -> bool {
+        self.wanted && self.counts
+    }
+
     /// How long the receiver followed the frame, which ends at `now`, before interference spoiled it.
     fn followed(&self, now: Instant) -> Duration {
         self.spoiled.unwrap_or(now).saturating_since(self.begun)
@@ -144,13 +151,14 @@ impl Medium {
         Self { rules, neighbours, carriers, receivers, streams }
     }
 
-    /// A station begins to send a frame for `to`, or for all, until `end`.
+    /// A station begins to send a frame for `to`, or for all, until `end`; if it does not count, no receiver notes that it
+    /// did not come through.
     pub(crate) fn begin<W: Witness>(
         &mut self,
         now: Instant,
         from: u32,
         end: Instant,
-        to: Option<u32>,
+        (to, counts): (Option<u32>, bool),
         witness: &mut W,
     ) {
         self.neighbours.locate(now, from);
@@ -177,7 +185,7 @@ impl Medium {
             }
             if marks & DECODABLE != 0 {
                 let wanted = to.is_none_or(|to| to == station);
-                receiver.meet(now, &signal, wanted, &self.rules);
+                receiver.meet(now, &signal, (wanted, counts), &self.rules);
             }
         }
     }
@@ -216,7 +224,7 @@ impl Medium {
                 continue;
             }
             let lock = self.fade(now, from, link, witness);
-            if lock.as_ref().is_some_and(|lock| lock.wanted) {
+            if lock.as_ref().is_some_and(Lock::is_counted) {
                 self.receivers[station as usize].spoils.missed += 1;
             }
             witness.failed(station, lock.map(|lock| lock.followed(now)));
@@ -276,7 +284,7 @@ impl Medium {
     pub(crate) fn close(&mut self, station: u32) {
         let receiver = &mut self.receivers[station as usize];
         receiver.open = false;
-        if receiver.lock.take().is_some_and(|lock| lock.wanted) {
+        if receiver.lock.take().is_some_and(|lock| lock.is_counted()) {
             receiver.spoils.missed += 1;
         }
     }
@@ -303,6 +311,11 @@ impl Medium {
     /// When the frame began that a station is receiving.
     pub(crate) fn lock_begun(&self, station: u32) -> Option<Instant> {
         self.receivers[station as usize].lock.as_ref().map(|lock| lock.begun)
+    }
+
+    /// When the frame ends that a station is receiving.
+    pub(crate) fn lock_end(&self, station: u32) -> Option<Instant> {
+        self.receivers[station as usize].lock.as_ref().map(|lock| lock.end)
     }
 
     /// Time in which the channel was busy at a station.
@@ -408,9 +421,10 @@ impl Receiver {
     }
 
     /// A frame begins that this receiver could lock on.
-    fn meet(&mut self, now: Instant, signal: &Signal, wanted: bool, rules: &Rules) {
+    fn meet(&mut self, now: Instant, signal: &Signal, (wanted, counts): (bool, bool), rules: &Rules) {
+        let counted = wanted && counts;
         if !self.open {
-            self.spoils.missed += u64::from(wanted);
+            self.spoils.missed += u64::from(counted);
             return;
         }
         let others = self.signals.iter().filter(|s| s.from != signal.from && s.end > now);
@@ -429,13 +443,14 @@ impl Receiver {
             }
         };
         if !locks {
-            self.spoils.collisions += u64::from(wanted && disturbed);
-            self.spoils.lost += u64::from(wanted && !disturbed);
+            self.spoils.collisions += u64::from(counted && disturbed);
+            self.spoils.lost += u64::from(counted && !disturbed);
             return;
         }
         let lock = Lock {
             from: signal.from,
             wanted,
+            counts,
             power: signal.power,
             begun: now,
             end: signal.end,
@@ -445,7 +460,7 @@ impl Receiver {
             ln_success: 0.0,
             interference: 0.0,
         };
-        if self.lock.replace(lock).is_some_and(|left| left.wanted) {
+        if self.lock.replace(lock).is_some_and(|left| left.is_counted()) {
             self.spoils.collisions += 1;
         }
     }
@@ -455,7 +470,7 @@ impl Receiver {
         // Without bit errors it is 1, which need not be computed.
         let right = if lock.ln_success == 0.0 { 1.0 } else { exp(lock.ln_success) };
         let through = lock.spoiled.is_none() && draw < (1.0 - loss) * right;
-        if !through && lock.wanted {
+        if !through && lock.is_counted() {
             match lock.disturbed {
                 true => self.spoils.collisions += 1,
                 false => self.spoils.lost += 1,

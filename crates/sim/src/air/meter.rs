@@ -2,6 +2,9 @@
 
 use anabranch_core::time::{Duration, Instant};
 
+/// Number of states.
+pub(crate) const STATES: usize = 5;
+
 /// What a radio of either kind does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RadioState {
@@ -13,11 +16,13 @@ pub enum RadioState {
     Listen,
     /// It is off.
     Off,
+    /// It sleeps between samples of the channel.
+    Sleep,
 }
 
 impl RadioState {
     /// All, in the order of [`EnergyUse`].
-    pub const ALL: [Self; 4] = [Self::Transmit, Self::Receive, Self::Listen, Self::Off];
+    pub const ALL: [Self; STATES] = [Self::Transmit, Self::Receive, Self::Listen, Self::Off, Self::Sleep];
 
     /// As in the names of metrics.
     pub const fn name(self) -> &'static str {
@@ -26,6 +31,7 @@ impl RadioState {
             Self::Receive => "receive",
             Self::Listen => "listen",
             Self::Off => "off",
+            Self::Sleep => "sleep",
         }
     }
 }
@@ -34,22 +40,23 @@ impl RadioState {
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct EnergyUse {
     /// In the order of [`RadioState::ALL`].
-    pub seconds: [f64; 4],
+    pub seconds: [f64; STATES],
     /// In the order of [`RadioState::ALL`].
-    pub joules: [f64; 4],
+    pub joules: [f64; STATES],
 }
 
 impl EnergyUse {
     /// Of a time in each state, and the watts that each takes.
-    pub(crate) fn of(time: &StateTime, watts: [f64; 4]) -> Self {
-        let seconds = [time.transmit, time.receive, time.listen, time.off].map(Duration::as_secs_f64);
+    pub(crate) fn of(time: &StateTime, watts: [f64; STATES]) -> Self {
+        let StateTime { transmit, receive, listen, off, sleep } = *time;
+        let seconds = [transmit, receive, listen, off, sleep].map(Duration::as_secs_f64);
         Self { seconds, joules: std::array::from_fn(|i| watts[i] * seconds[i]) }
     }
 
     /// What has been used since `before`.
     #[must_use]
     pub fn since(&self, before: &Self) -> Self {
-        let less = |now: [f64; 4], then: [f64; 4]| std::array::from_fn(|i| now[i] - then[i]);
+        let less = |now: [f64; STATES], then: [f64; STATES]| std::array::from_fn(|i| now[i] - then[i]);
         Self { seconds: less(self.seconds, before.seconds), joules: less(self.joules, before.joules) }
     }
 
@@ -61,7 +68,7 @@ impl EnergyUse {
 
 impl std::ops::AddAssign for EnergyUse {
     fn add_assign(&mut self, other: Self) {
-        for i in 0..4 {
+        for i in 0..STATES {
             self.seconds[i] += other.seconds[i];
             self.joules[i] += other.joules[i];
         }
@@ -73,12 +80,14 @@ impl std::ops::AddAssign for EnergyUse {
 pub struct StateTime {
     /// On air.
     pub transmit: Duration,
-    /// Neither on air nor off, and the channel busy.
+    /// Neither on air nor asleep nor off, and the channel busy.
     pub receive: Duration,
-    /// Neither on air nor off, and the channel clear.
+    /// Neither on air nor asleep nor off, and the channel clear.
     pub listen: Duration,
     /// Off.
     pub off: Duration,
+    /// Asleep between samples of the channel.
+    pub sleep: Duration,
 }
 
 /// What a station has its radio do.
@@ -88,6 +97,7 @@ pub(crate) enum Activity {
     /// It is on and not on air: it receives or listens, as the channel has it.
     Hear,
     Off,
+    Sleep,
 }
 
 /// The account of one radio.
@@ -127,6 +137,7 @@ impl Meter {
                 spent.listen += time - receive;
             }
             Activity::Off => spent.off += time,
+            Activity::Sleep => spent.sleep += time,
         }
         spent
     }

@@ -91,13 +91,13 @@ pub struct Leg {
 }
 
 /// A station that moves.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct Mover {
     leg: Leg,
     course: Course,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 enum Course {
     RandomWaypoint { plan: RandomWaypoint, moving: bool, random: Stream },
     GaussMarkov { plan: GaussMarkov, speed: f64, direction: f64, mean: f64, random: Stream },

@@ -1,7 +1,7 @@
 //! One record on its way into the log. Numbers are of variable length: seven bits in each octet, the lowest first, and bit 7
 //! where more follow (LEB128); differences are folded so that small ones of either sign are short.
 
-use anabranch_wire::eventlog::{MAGIC, VERSION};
+use anabranch_wire::eventlog::MAGIC;
 
 /// The octets of one record.
 #[derive(Debug, Default)]
@@ -12,10 +12,10 @@ impl Record {
         &self.0
     }
 
-    pub(super) fn preamble(&mut self) {
+    pub(super) fn preamble(&mut self, version: u8) {
         self.0.clear();
         self.0.extend_from_slice(&MAGIC);
-        self.0.push(VERSION);
+        self.0.push(version);
     }
 
     #[inline]

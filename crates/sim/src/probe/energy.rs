@@ -4,7 +4,7 @@ use anabranch_core::time::Instant;
 
 use super::{Figure, Measure};
 use crate::packet::NodeId;
-use crate::radio::{EnergyUse, RadioState};
+use crate::radio::{EnergyUse, Radio, RadioState};
 use crate::world::World;
 
 /// Energy of the radios of some nodes: of all together in each state, and perhaps of each node.
@@ -47,7 +47,9 @@ impl Measure for Energy {
         let mut all = EnergyUse::default();
         used.iter().for_each(|used| all += *used);
         let mut figures = vec![Figure::new("energy_j", all.energy_j(), "J")];
-        for (i, state) in RadioState::ALL.into_iter().enumerate() {
+        let sleeps = world.network.radio().is_some_and(Radio::has_sleepers);
+        let states = RadioState::ALL.into_iter().enumerate();
+        for (i, state) in states.filter(|(_, state)| sleeps || *state != RadioState::Sleep) {
             figures.push(Figure::new(format!("{}_j", state.name()), all.joules[i], "J"));
             figures.push(Figure::new(format!("{}_s", state.name()), all.seconds[i], "s"));
         }

@@ -1,7 +1,7 @@
 //! Energy by the state of the radio.
 
 use crate::air::error::ConfigError;
-use crate::air::meter::{EnergyUse, StateTime};
+use crate::air::meter::{EnergyUse, STATES, StateTime};
 
 /// Power drawn in each state, in watts.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -14,24 +14,26 @@ pub struct PowerConfig {
     pub listen: f64,
     /// While it is off.
     pub off: f64,
+    /// While it sleeps between samples of the channel.
+    pub sleep: f64,
 }
 
 impl PowerConfig {
     /// TI CC2420 (data sheet SWRS041) at 3.0 V: 17.4 mA to send at 0 dBm, 18.8 mA to receive, 20 nA with its
-    /// regulator off.
+    /// regulator off, 20 µA in power-down mode, in which it sleeps.
     pub const fn cc2420() -> Self {
-        Self { transmit: 0.0522, receive: 0.0564, listen: 0.0564, off: 60e-9 }
+        Self { transmit: 0.0522, receive: 0.0564, listen: 0.0564, off: 60e-9, sleep: 60e-6 }
     }
 
     /// Atmel AT86RF215 (data sheet 42415) at 3.0 V below 1 GHz: 64 mA to send at 14 dBm, 28 mA to receive,
-    /// 30 nA in DEEP_SLEEP.
+    /// 30 nA in DEEP_SLEEP, off or asleep.
     pub const fn at86rf215() -> Self {
-        Self { transmit: 0.192, receive: 0.084, listen: 0.084, off: 90e-9 }
+        Self { transmit: 0.192, receive: 0.084, listen: 0.084, off: 90e-9, sleep: 90e-9 }
     }
 
     pub(super) fn check(&self) -> Result<(), ConfigError> {
         let sound = |watts: f64| (0.0..=100.0).contains(&watts);
-        match [self.transmit, self.receive, self.listen, self.off].into_iter().all(sound) {
+        match self.watts().into_iter().all(sound) {
             true => Ok(()),
             false => Err(ConfigError::Range("power", "0 to 100 W")),
         }
@@ -39,6 +41,10 @@ impl PowerConfig {
 
     /// Energy and time of the states, for the time in each.
     pub fn energy_use(&self, time: &StateTime) -> EnergyUse {
-        EnergyUse::of(time, [self.transmit, self.receive, self.listen, self.off])
+        EnergyUse::of(time, self.watts())
+    }
+
+    fn watts(&self) -> [f64; STATES] {
+        [self.transmit, self.receive, self.listen, self.off, self.sleep]
     }
 }

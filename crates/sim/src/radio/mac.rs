@@ -12,44 +12,14 @@
 
 use anabranch_core::time::{Duration, Instant};
 
+use super::csl::Listener;
 use super::metrics::StationMetrics;
-use super::{Effect, MEDIUM, Outcome, Outgoing, Radio, Station};
+use super::state::{Alarm, FrameEnd, State};
+use super::{Csl, Effect, FrameKind, MEDIUM, Outcome, Outgoing, Radio, Station};
 use crate::air::medium::Reception;
 use crate::air::meter::{Activity, Meter};
 use crate::event::{Agenda, Event};
 use crate::random::Stream;
-
-/// What an event of a station means.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Alarm {
-    /// A CCA ends.
-    CcaEnd = 0,
-    /// The turnaround ends, and the frame begins.
-    FrameStart = 1,
-    /// No acknowledgement has come.
-    AckTimeout = 2,
-    /// The turnaround before an acknowledgement ends.
-    AckStart = 3,
-    /// What is on air ends.
-    AirEnd = 4,
-}
-
-impl Alarm {
-    fn of(what: u32) -> Option<Self> {
-        let all = [Self::CcaEnd, Self::FrameStart, Self::AckTimeout, Self::AckStart, Self::AirEnd];
-        all.get(what as usize).copied()
-    }
-}
-
-/// Where a frame stands.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum State {
-    Idle,
-    Backoff,
-    Turnaround,
-    OnAir,
-    AckWait,
-}
 
 /// What a station sends at this moment.
 #[derive(Clone, Copy, Debug)]
@@ -57,7 +27,7 @@ struct OnAir {
     start: Instant,
     frame: Outgoing,
     serial: u32,
-    is_ack: bool,
+    kind: FrameKind,
 }
 
 /// An acknowledgement that is due.
@@ -96,13 +66,14 @@ pub(super) struct Mac {
     epoch: u32,
     on_air: Option<OnAir>,
     ack: Option<PendingAck>,
+    pub(super) csl: Option<Box<Listener>>,
     random: Stream,
     pub(super) meter: Meter,
     pub(super) metrics: StationMetrics,
 }
 
 impl Mac {
-    pub(super) fn new(random: Stream) -> Self {
+    pub(super) fn new(random: Stream, csl: Option<Box<Listener>>) -> Self {
         Self {
             up: true,
             state: State::Idle,
@@ -120,6 +91,7 @@ impl Mac {
             epoch: 0,
             on_air: None,
             ack: None,
+            csl,
             random,
             meter: Meter::new(),
             metrics: StationMetrics::default(),
@@ -133,6 +105,27 @@ impl Mac {
     /// No frame is being sent.
     pub(super) fn is_idle(&self) -> bool {
         self.state == State::Idle
+    }
+
+    /// It needs its radio for what it does: it assesses the channel, sends, or waits for an acknowledgement.
+    pub(super) fn is_engaged(&self) -> bool {
+        self.ack.is_some() || self.on_air.is_some() || !matches!(self.state, State::Idle | State::Backoff)
+    }
+
+    pub(super) fn is_first_attempt(&self) -> bool {
+        self.attempts == 0
+    }
+
+    pub(super) fn frame(&self) -> Option<Outgoing> {
+        self.frame
+    }
+
+    pub(super) fn epoch(&self) -> u32 {
+        self.epoch
+    }
+
+    pub(super) fn set_state(&mut self, state: State) {
+        self.state = state;
     }
 }
 
@@ -167,11 +160,16 @@ impl Radio {
     ) {
         let Some(alarm) = Alarm::of(what) else { return };
         let mac = &self.macs[station as usize];
-        let current = match alarm {
-            Alarm::CcaEnd | Alarm::FrameStart | Alarm::AckTimeout => mac.generation,
-            Alarm::AckStart | Alarm::AirEnd => mac.epoch,
+        let due = match alarm {
+            Alarm::CcaStart | Alarm::CcaEnd | Alarm::FrameStart | Alarm::AckTimeout => {
+                generation == mac.generation
+            }
+            Alarm::AckStart | Alarm::AirEnd | Alarm::Sample => generation == mac.epoch,
+            Alarm::Doze | Alarm::Rendezvous => {
+                mac.csl.as_ref().is_some_and(|csl| csl.is_due(alarm, generation))
+            }
         };
-        if generation != current {
+        if !due {
             return;
         }
         match alarm {
@@ -180,6 +178,10 @@ impl Radio {
             Alarm::AckTimeout => self.ack_timeout(now, station, agenda),
             Alarm::AckStart => self.ack_start(now, station, agenda),
             Alarm::AirEnd => self.air_end(now, station, agenda),
+            Alarm::CcaStart => self.cca_start(now, station, agenda),
+            Alarm::Sample => self.sample(now, station, agenda),
+            Alarm::Doze => self.doze(now, station, agenda),
+            Alarm::Rendezvous => self.meet(now, station, agenda),
         }
     }
 
@@ -200,13 +202,32 @@ impl Radio {
         self.back_off(from, station, agenda);
     }
 
-    /// One backoff and the CCA behind it: one event for both.
+    /// One backoff and the CCA behind it: one event for both, unless the station can sleep in between.
     fn back_off(&mut self, from: Instant, station: u32, agenda: &mut Agenda) {
         let mac = &mut self.macs[station as usize];
         let periods = mac.random.range(0..=(1 << mac.be) - 1);
+        if let Some(csl) = &mac.csl {
+            let from = from.max(csl.taken_until());
+            let (cca_from, wakeups) = self.plan_access(from, station, periods);
+            let mac = &mut self.macs[station as usize];
+            mac.cca_from = cca_from;
+            if let Some(csl) = &mut mac.csl {
+                csl.wakeups = wakeups;
+            }
+            self.set_alarm(cca_from, station, Alarm::CcaStart, agenda);
+            return;
+        }
         mac.cca_from = from + self.phy.backoff_period * periods;
         let end = mac.cca_from + self.phy.cca;
         self.set_alarm(end, station, Alarm::CcaEnd, agenda);
+    }
+
+    /// The CCA of a station that can sleep.
+    fn cca_start(&mut self, now: Instant, station: u32, agenda: &mut Agenda) {
+        match self.begin_assessment(now, station) {
+            true => self.set_alarm(now + self.phy.cca, station, Alarm::CcaEnd, agenda),
+            false => self.back_off(now, station, agenda),
+        }
     }
 
     fn cca_end(&mut self, now: Instant, station: u32, agenda: &mut Agenda) {
@@ -215,16 +236,23 @@ impl Radio {
         let busy = engaged || self.medium.was_busy(station, mac.cca_from, now);
         mac.metrics.ccas += 1;
         mac.metrics.busy_ccas += u64::from(busy);
-        let failed = busy && mac.nb == self.mac.max_csma_backoffs;
+        // A transmission that was announced is no failure to find the channel free.
+        let taken = mac.csl.as_ref().is_some_and(|csl| csl.taken_until() > now);
+        let failed = busy && !taken && mac.nb == self.mac.max_csma_backoffs;
         if failed || !busy {
             mac.metrics.accesses += 1;
             mac.metrics.access_time += now.saturating_since(mac.access_from);
         }
         if failed {
             self.finish(now, station, Outcome::ChannelAccessFailure);
+            self.relax(now, station, agenda);
         } else if busy {
-            mac.nb += 1;
-            mac.be = (mac.be + 1).min(self.mac.max_be);
+            if !taken {
+                mac.nb += 1;
+                mac.be = (mac.be + 1).min(self.mac.max_be);
+            }
+            mac.state = State::Backoff;
+            self.look_around(now, station, agenda);
             self.back_off(now, station, agenda);
         } else {
             mac.state = State::Turnaround;
@@ -237,13 +265,26 @@ impl Radio {
         let mac = &mut self.macs[station as usize];
         let frame = mac.frame.expect("a station turns around for a frame");
         mac.state = State::OnAir;
+        if let Some(csl) = mac.csl.as_mut().filter(|csl| csl.wakeups > 0) {
+            csl.wakeups -= 1;
+            let others = csl.wakeups;
+            mac.metrics.wakeups += 1;
+            let serial = mac.serial;
+            let (psdu_len, rendezvous) = (self.phy.wakeup_psdu(), self.rendezvous(others));
+            let frame = Outgoing { psdu_len, ..frame };
+            let on_air = OnAir { start: now, frame, serial, kind: FrameKind::Wakeup { rendezvous } };
+            return self.transmit(now, station, on_air, agenda);
+        }
         mac.metrics.transmissions += 1;
         mac.metrics.retries += u64::from(mac.attempts > 0);
         mac.attempts += 1;
         if let Some(link) = mac.link {
             self.medium.neighbours.links[link].metrics.sent += 1;
         }
-        let on_air = OnAir { start: now, frame, serial: mac.serial, is_ack: false };
+        let serial = mac.serial;
+        let version = if frame.to.is_some_and(|to| self.sleeps(to)) { 2 } else { 0 };
+        let kind = FrameKind::Data { version, pending: frame.pending };
+        let on_air = OnAir { start: now, frame, serial, kind };
         self.transmit(now, station, on_air, agenda);
     }
 
@@ -251,7 +292,8 @@ impl Radio {
         let mac = &mut self.macs[station as usize];
         let Some(PendingAck { frame, serial }) = mac.ack.take() else { return };
         mac.metrics.acks += 1;
-        self.transmit(now, station, OnAir { start: now, frame, serial, is_ack: true }, agenda);
+        let kind = FrameKind::Ack(self.say_phase(now, station));
+        self.transmit(now, station, OnAir { start: now, frame, serial, kind }, agenda);
     }
 
     fn transmit(&mut self, now: Instant, station: u32, on_air: OnAir, agenda: &mut Agenda) {
@@ -264,7 +306,12 @@ impl Radio {
             end,
             Event::Medium { medium: MEDIUM, station, what: Alarm::AirEnd as u32, generation: mac.epoch },
         );
-        self.medium.begin(now, station, end, on_air.frame.to.map(|to| to.0), &mut self.receptions);
+        // All that are awake hear a wake-up frame, and none misses one: it says what the next one says.
+        let (to, counts) = match on_air.kind {
+            FrameKind::Wakeup { .. } => (None, false),
+            FrameKind::Data { .. } | FrameKind::Ack(_) => (on_air.frame.to.map(|to| to.0), true),
+        };
+        self.medium.begin(now, station, end, (to, counts), &mut self.receptions);
     }
 
     fn air_end(&mut self, now: Instant, station: u32, agenda: &mut Agenda) {
@@ -272,33 +319,65 @@ impl Radio {
         let mac = &mut self.macs[station as usize];
         let on_air = mac.on_air.take().expect("the end of a frame has its frame");
         mac.sent_until = now;
-        mac.meter.enter(now, Activity::Hear, busy);
+        let is_wakeup = matches!(on_air.kind, FrameKind::Wakeup { .. });
+        if !is_wakeup {
+            mac.meter.enter(now, Activity::Hear, busy);
+        }
         let mut receptions = std::mem::take(&mut self.receptions);
         self.medium.end(now, station, &mut receptions);
-        self.medium.open(station);
-        self.show(now, station, &on_air, Some(receptions.len()));
-        let broadcast = !on_air.is_ack && on_air.frame.to.is_none();
-        if !on_air.is_ack && !broadcast {
+        if !is_wakeup {
+            self.medium.open(station);
+        }
+        self.show(now, station, &on_air, Some(&receptions));
+        let broadcast = on_air.frame.to.is_none();
+        let is_data = matches!(on_air.kind, FrameKind::Data { .. });
+        if is_data && !broadcast {
             self.macs[station as usize].state = State::AckWait;
-            self.set_alarm(now + self.phy.ack_wait, station, Alarm::AckTimeout, agenda);
+            let wait = self.phy.ack_wait(self.ack_psdu(on_air.frame.to));
+            self.set_alarm(now + wait, station, Alarm::AckTimeout, agenda);
         }
         for reception in receptions.drain(..) {
-            match on_air.is_ack {
-                true => self.receive_ack(now, reception.station, on_air.serial),
-                false => self.receive(now, station, reception, &on_air, agenda),
+            let at = reception.station;
+            match on_air.kind {
+                FrameKind::Ack(csl) => {
+                    self.receive_ack(now, at, (station, &on_air), csl);
+                    self.relax(now, at, agenda);
+                }
+                FrameKind::Data { .. } => self.receive(now, station, reception, &on_air, agenda),
+                FrameKind::Wakeup { rendezvous } => {
+                    self.receive_wakeup(now, at, (on_air.frame.to, rendezvous), agenda);
+                }
             }
         }
         self.receptions = receptions;
-        if broadcast {
-            // After those that have heard it: now its sender may forget it.
-            self.finish(now, station, Outcome::Sent);
+        match on_air.kind {
+            // Back to back: what it announces, or the next that announces it.
+            FrameKind::Wakeup { .. } => self.frame_start(now, station, agenda),
+            FrameKind::Ack(_) => self.served(now, station, agenda),
+            FrameKind::Data { .. } if broadcast => {
+                // After those that have heard it: now its sender may forget it.
+                self.finish(now, station, Outcome::Sent);
+                self.relax(now, station, agenda);
+            }
+            FrameKind::Data { .. } => {}
         }
     }
 
-    fn receive_ack(&mut self, now: Instant, station: u32, serial: u32) {
+    fn receive_ack(&mut self, now: Instant, station: u32, (from, ack): (u32, &OnAir), csl: Option<Csl>) {
         let mac = &self.macs[station as usize];
-        if mac.state == State::AckWait && mac.serial == serial {
+        if mac.state == State::AckWait && mac.serial == ack.serial {
+            if let Some(csl) = csl {
+                self.hear_phase(now, station, from, (ack.start, csl));
+            }
             self.finish(now, station, Outcome::Acknowledged);
+        }
+    }
+
+    /// PSDU of an acknowledgement from a station, in octets.
+    fn ack_psdu(&self, from: Option<Station>) -> u16 {
+        match from.is_some_and(|from| self.sleeps(from)) {
+            true => self.phy.enh_ack_psdu(),
+            false => self.phy.ack_psdu,
         }
     }
 
@@ -307,6 +386,7 @@ impl Radio {
         let Reception { station: at, link, lqi, rssi_dbm } = got;
         let last_serial = &mut self.medium.neighbours.links[link].last_serial;
         let copy = std::mem::replace(last_serial, on_air.serial) == on_air.serial;
+        let ack_psdu = self.ack_psdu(Some(Station(at)));
         let mac = &mut self.macs[at as usize];
         mac.metrics.duplicates += u64::from(copy);
         mac.metrics.received += u64::from(!copy);
@@ -316,15 +396,20 @@ impl Radio {
             self.effects.push_back(Effect::Received { at, from, tag, psdu_len, lqi, rssi_dbm });
         }
         if on_air.frame.to.is_some() {
-            let frame =
-                Outgoing { to: Some(Station(from)), psdu_len: self.phy.ack_psdu, tag: on_air.frame.tag };
+            let (to, tag) = (Some(Station(from)), on_air.frame.tag);
+            let frame = Outgoing { to, psdu_len: ack_psdu, tag, pending: false };
             mac.ack = Some(PendingAck { frame, serial: on_air.serial });
+            if let Some(csl) = &mut mac.csl {
+                csl.more_follows = on_air.frame.pending;
+            }
             let (what, generation) = (Alarm::AckStart as u32, mac.epoch);
             self.medium.close(at);
             agenda.push(
                 now + self.phy.turnaround,
                 Event::Medium { medium: MEDIUM, station: at, what, generation },
             );
+        } else {
+            self.served(now, at, agenda);
         }
     }
 
@@ -335,12 +420,14 @@ impl Radio {
         }
         if mac.attempts > self.mac.max_frame_retries {
             self.finish(now, station, Outcome::NoAck);
+            self.relax(now, station, agenda);
             return;
         }
         let most = self.mac.retry_delay.as_nanos();
         // Nothing is drawn where there is nothing to draw: the standard's MAC has its numbers to itself.
         let delay = if most == 0 { 0 } else { mac.random.range(0..=most) };
         self.access(now + Duration::from_nanos(delay), station, agenda);
+        self.relax(now, station, agenda);
     }
 
     /// A frame has met its end.
@@ -365,7 +452,16 @@ impl Radio {
         if let Outcome::Acknowledged | Outcome::Sent = outcome {
             mac.ready = now + self.phy.interframe_space(frame.psdu_len);
         }
-        let (station, attempts) = (Station(station), mac.attempts);
+        let attempts = mac.attempts;
+        if let (Some(to), true) = (frame.to, mac.csl.is_some()) {
+            let end = match outcome {
+                Outcome::Acknowledged => FrameEnd::Acknowledged { pending: frame.pending },
+                Outcome::NoAck => FrameEnd::NoAck,
+                Outcome::Sent | Outcome::ChannelAccessFailure | Outcome::Down => FrameEnd::Other,
+            };
+            self.note_end(now, station, to.0, end);
+        }
+        let station = Station(station);
         self.effects.push_back(Effect::Done { station, tag: frame.tag, outcome, attempts });
     }
 
@@ -387,23 +483,30 @@ impl Radio {
         if has_frame {
             self.finish(now, station, Outcome::Down);
         }
+        if let Some(csl) = &mut self.macs[station as usize].csl {
+            csl.reset();
+        }
     }
 
     /// A station comes back, as if it had never sent.
-    pub(super) fn come_up(&mut self, now: Instant, station: u32) {
+    pub(super) fn come_up(&mut self, now: Instant, station: u32, agenda: &mut Agenda) {
         let busy = self.medium.busy_time(station, now);
         let mac = &mut self.macs[station as usize];
         mac.up = true;
         mac.meter.enter(now, Activity::Hear, busy);
         self.medium.open(station);
+        self.sample_from(now, station, agenda);
     }
 
     /// Tells observers of a frame that has left the air, and how many have received it; `None` if it broke off.
-    fn show(&mut self, end: Instant, from: u32, on_air: &OnAir, receivers: Option<usize>) {
+    fn show(&mut self, end: Instant, from: u32, on_air: &OnAir, receivers: Option<&[Reception]>) {
         if self.shows_frames {
-            let &OnAir { start, frame: Outgoing { to, psdu_len, tag }, serial, is_ack } = on_air;
+            let &OnAir { start, frame: Outgoing { to, psdu_len, tag, .. }, serial, kind } = on_air;
             let (from, seq) = (Station(from), serial as u8);
-            let (cut, receivers) = (receivers.is_none(), receivers.unwrap_or(0) as u32);
+            let cut = receivers.is_none();
+            // A wake-up frame is heard by all that are awake.
+            let meant = |r: &&Reception| to.is_none_or(|to| to.0 == r.station);
+            let receivers = receivers.map_or(0, |all| all.iter().filter(meant).count()) as u32;
             self.effects.push_back(Effect::Frame {
                 start,
                 end,
@@ -412,7 +515,7 @@ impl Radio {
                 seq,
                 psdu_len,
                 tag,
-                is_ack,
+                kind,
                 cut,
                 receivers,
             });

@@ -17,12 +17,14 @@ pub struct StationMetrics {
     pub channel_access_failures: u64,
     /// Those cut or dropped because it went down.
     pub down: u64,
-    /// Frames on air, acknowledgements not counted.
+    /// Frames on air, acknowledgements and wake-up frames not counted.
     pub transmissions: u64,
     /// Those among them that were sent again.
     pub retries: u64,
     /// Acknowledgements on air.
     pub acks: u64,
+    /// Wake-up frames on air.
+    pub wakeups: u64,
     /// Frames for it, or for all, that it received; acknowledgements and copies not counted.
     pub received: u64,
     /// Copies of frames received before.
@@ -32,7 +34,7 @@ pub struct StationMetrics {
     pub collisions: u64,
     /// Those that the link lost: by the probability of the link, or by bit errors without interference.
     pub lost: u64,
-    /// Those that came while it was sending, turning around or off, or that ended with their sender.
+    /// Those that came while it was sending, turning around, asleep or off, or that ended with their sender.
     pub missed: u64,
     /// Clear channel assessments.
     pub ccas: u64,

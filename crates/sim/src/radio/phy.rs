@@ -4,7 +4,7 @@
 //! `docs/radio.md` lists each figure.
 
 use anabranch_core::time::Duration;
-use anabranch_wire::ieee802154::Fcs;
+use anabranch_wire::ieee802154::{ENH_ACK_LEN, Fcs, WAKEUP_LEN};
 
 use crate::air::error::ConfigError;
 use crate::air::modulation::{Coding, Modulation};
@@ -14,6 +14,8 @@ use crate::air::modulation::{Coding, Modulation};
 pub struct PhyConfig {
     /// The modulation.
     pub modulation: Modulation,
+    /// One symbol, in which the standard counts times.
+    pub symbol: Duration,
     /// Rate of every octet on air, in bit/s.
     pub bit_rate: u64,
     /// Octets on air in front of the PSDU: preamble, SFD and PHR.
@@ -45,6 +47,7 @@ impl PhyConfig {
     pub const fn o_qpsk() -> Self {
         Self {
             modulation: Modulation::OQpsk,
+            symbol: symbols(1, 16),
             bit_rate: 250_000,
             // Preamble 4, SFD 1, PHR 1.
             header: 6,
@@ -69,6 +72,7 @@ impl PhyConfig {
     pub const fn sun_fsk() -> Self {
         Self {
             modulation: Modulation::Fsk2,
+            symbol: symbols(1, 10),
             bit_rate: 100_000,
             // Preamble 4, SFD 2, PHR 2.
             header: 8,
@@ -95,18 +99,18 @@ impl PhyConfig {
 
     /// Refuses what no PHY can be.
     pub(super) fn check(&self) -> Result<(), ConfigError> {
-        let Self { bit_rate, max_psdu, ack_psdu, backoff_period, cca, .. } = *self;
+        let Self { bit_rate, max_psdu, ack_psdu, backoff_period, cca, symbol, .. } = *self;
         if !(1..=1_000_000_000).contains(&bit_rate) {
             return Err(ConfigError::Range("bit_rate", "1 bit/s to 1 Gbit/s"));
         }
         if max_psdu == 0 || ack_psdu == 0 {
             return Err(ConfigError::Range("max_psdu, ack_psdu", "at least 1 octet"));
         }
-        if backoff_period.is_zero() || cca.is_zero() {
-            return Err(ConfigError::Range("backoff_period, cca", "more than nothing"));
+        if backoff_period.is_zero() || cca.is_zero() || symbol.is_zero() {
+            return Err(ConfigError::Range("backoff_period, cca, symbol", "more than nothing"));
         }
         let longest = Duration::from_secs(1);
-        let all = [backoff_period, cca, self.turnaround, self.ack_wait, self.sifs, self.lifs];
+        let all = [symbol, backoff_period, cca, self.turnaround, self.ack_wait, self.sifs, self.lifs];
         if all.into_iter().any(|time| time > longest) {
             return Err(ConfigError::Range("times of the PHY", "at most 1 s"));
         }
@@ -127,6 +131,30 @@ impl PhyConfig {
     #[inline]
     pub fn interframe_space(&self, psdu: u16) -> Duration {
         if psdu > self.max_sifs_frame { self.lifs } else { self.sifs }
+    }
+
+    /// Ten symbols, the unit of all times of coordinated sampled listening.
+    pub(super) fn csl_unit(&self) -> Duration {
+        self.symbol * 10
+    }
+
+    /// PSDU of a wake-up frame, in octets, FCS included.
+    pub fn wakeup_psdu(&self) -> u16 {
+        (WAKEUP_LEN + self.fcs.len()) as u16
+    }
+
+    /// PSDU of an enhanced acknowledgement with the CSL IE, in octets, FCS included.
+    pub fn enh_ack_psdu(&self) -> u16 {
+        (ENH_ACK_LEN + self.fcs.len()) as u16
+    }
+
+    /// How long a sender waits for an acknowledgement with a PSDU of so many octets, from the end of its frame:
+    /// macAckWaitDuration, or for an enhanced one macEnhAckWaitDuration, which bounds when its header has come, and the rest.
+    pub(super) fn ack_wait(&self, psdu: u16) -> Duration {
+        match psdu == self.ack_psdu {
+            true => self.ack_wait,
+            false => self.ack_wait + self.airtime(psdu),
+        }
     }
 
     /// What bit errors depend on.

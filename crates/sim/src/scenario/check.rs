@@ -213,7 +213,7 @@ impl<'s> Checker<'s> {
         let said: Vec<bool> = file.node.iter().map(|node| node.position.is_some()).collect();
         let (mobility, read_from) = self.mobility(&deployment, &mut file)?;
         let (deployment, drawn) = self.deployment(deployment, channel.as_ref(), &mut file)?.unzip();
-        let radio = self.radio(channel, &file)?;
+        let radio = self.radio(channel, &mut file)?;
         let aodv = self.aodv(&mut file)?;
         let mut scenario = Scenario {
             name: file.name.clone(),

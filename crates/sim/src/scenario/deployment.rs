@@ -16,7 +16,7 @@ use super::emulation::HostKind;
 use super::mobility::MobilityName;
 use super::node::NodeKind;
 use super::options::or_off;
-use super::units::Length;
+use super::units::{Length, Span};
 use crate::packet::NodeId;
 use crate::radio::Position;
 use crate::random::Stream;
@@ -62,6 +62,9 @@ pub struct NodesSection {
     /// How each of them moves. Nodes that move are on the air, also without a `place`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mobility: Option<MobilityName>,
+    /// macCslPeriod of each of them, in place of that in `csl` of `[radio]`: "0 s" for nodes that never sleep.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub csl_period: Option<Span>,
 }
 
 /// How many nodes there are.

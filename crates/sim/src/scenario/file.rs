@@ -199,6 +199,10 @@ pub struct NodeSection {
     /// they are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mobility: Option<MobilityName>,
+    /// macCslPeriod of this node, in place of that in `csl` of `[radio]`, up to its `max_period`: how often the node samples the
+    /// channel, and sleeps in between. "0 s" for a node that never sleeps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub csl_period: Option<Span>,
     /// Its energy level, for the gateway table of SET.
     #[serde(default)]
     pub energy: Energy,
@@ -237,6 +241,7 @@ impl NodeSection {
             kind,
             position: None,
             mobility: None,
+            csl_period: None,
             energy: Energy::default(),
             neighbours: Vec::new(),
             dtc: None,

@@ -1,5 +1,6 @@
 //! What an event log says of a scenario.
 
+use super::radio::Channel;
 use super::{NodeKind, Scenario};
 use crate::events::{NodeFacts, Run};
 use crate::packet::NodeId;
@@ -8,8 +9,9 @@ impl Scenario {
     /// The head of the event log of a run.
     pub fn log_head(&self, seed: u64, run: u64) -> Run {
         // A run that cannot be placed has no log.
-        let places = self.draw(seed, run).unwrap_or_default().places;
-        let node = |(i, node): (usize, &super::NodeSpec)| {
+        let drawn = self.draw(seed, run).unwrap_or_default();
+        let (places, mut movers) = (&drawn.places, self.movers(&drawn, seed, run));
+        let mut node = |(i, node): (usize, &super::NodeSpec)| {
             let place = places.iter().find(|(on_air, _)| *on_air == NodeId(i as u32));
             let kind = match node.kind {
                 NodeKind::Host => "host",
@@ -17,15 +19,23 @@ impl Scenario {
                 NodeKind::Gateway => "gateway",
                 NodeKind::Node => "node",
             };
-            NodeFacts { kind: kind.to_owned(), position: place.map(|(_, position)| (position.x, position.y)) }
+            let position = place.map(|(_, position)| (position.x, position.y));
+            let at = movers.iter().position(|(mobile, _)| *mobile == NodeId(i as u32));
+            let mover = at.map(|at| movers.swap_remove(at).1);
+            NodeFacts { kind: kind.to_owned(), position, mover }
         };
+        let sleeps = self.radio.as_ref().is_some_and(|radio| match radio.channel {
+            Channel::Ieee802154(config, _) => config.csl.is_some(),
+            Channel::Ieee80211(_) => false,
+        });
         Run {
             name: self.name.clone(),
             hash: self.hash(),
             seed,
             run,
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            nodes: self.nodes.iter().enumerate().map(node).collect(),
+            nodes: self.nodes.iter().enumerate().map(&mut node).collect(),
+            sleeps,
         }
     }
 }

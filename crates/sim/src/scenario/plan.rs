@@ -24,6 +24,7 @@ use crate::apps::{BulkSender, BulkSenderConfig, Content, Sink};
 use crate::event::AppId;
 use crate::network::Forwarding;
 use crate::packet::{LinkId, NodeId};
+use crate::radio::{Mover, Position};
 use crate::sim::{Builder, Fault, Simulation};
 use crate::transport::TransportConfig;
 
@@ -55,6 +56,8 @@ pub struct Planned {
     pub traffic: Vec<PlannedTraffic>,
     /// What random events come to in this run, event after event.
     pub random: Vec<(Instant, Fault)>,
+    /// The nodes that move, each on its way from the beginning of this run.
+    pub movers: Vec<(NodeId, Mover)>,
 }
 
 /// A transfer over one connection that will take place.
@@ -109,7 +112,8 @@ impl Scenario {
     /// If a file is missing.
     pub fn plan(&self, seed: u64, run: u64, files: &BTreeMap<String, Bytes>) -> Result<Plan, Undrawable> {
         let drawn = self.draw(seed, run)?;
-        let planned = Planned { random: self.draw_events(seed, run), ..Planned::default() };
+        let (random, movers) = (self.draw_events(seed, run), self.movers(&drawn, seed, run));
+        let planned = Planned { random, movers, ..Planned::default() };
         let mut plan = Plan { builder: self.builder_of(&drawn, &planned.random, seed, run), planned };
         for (index, transfer) in self.transfers.iter().enumerate() {
             let ends: [TransportConfig; 2] = match transfer.scheme {
@@ -159,6 +163,14 @@ impl Scenario {
         Ok(self.builder_of(&self.draw(seed, run)?, &self.draw_events(seed, run), seed, run))
     }
 
+    /// The nodes that move, each on its way from the beginning of a run.
+    pub fn movers(&self, drawn: &Drawn, seed: u64, run: u64) -> Vec<(NodeId, Mover)> {
+        let mover = |(node, place): &(NodeId, Position)| {
+            Some((*node, self.mobile(*node)?.mover(Some(*place), seed, run)))
+        };
+        drawn.places.iter().filter_map(mover).collect()
+    }
+
     /// What the random events of the scenario come to in a run.
     fn draw_events(&self, seed: u64, run: u64) -> Vec<(Instant, Fault)> {
         self.random_events.iter().flat_map(|event| event.draw(seed, run)).collect()
@@ -185,12 +197,11 @@ impl Scenario {
                 builder.follow(id, &link.course);
             }
         }
-        for (node, place) in &drawn.places {
-            if let Some(mobile) = self.mobile(*node) {
-                builder.mobile(*node, mobile.mover(Some(*place), seed, run));
-            }
+        for (node, mover) in self.movers(drawn, seed, run) {
+            builder.mobile(node, mover);
         }
         if let Some(radio) = &self.radio {
+            radio.csl_periods.iter().for_each(|(node, period)| builder.csl_period(*node, *period));
             let added = match radio.channel {
                 Channel::Ieee802154(config, wireless) => builder.radio(config, wireless, &drawn.places),
                 Channel::Ieee80211(options) => {

@@ -1,5 +1,6 @@
 //! What a scenario file says of the radio.
 
+use anabranch_core::time::Duration;
 #[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,7 +12,7 @@ use crate::link::QueueLimit;
 use crate::network::{FragmentForwarding, VirtualReassembly, WirelessConfig};
 use crate::packet::NodeId;
 use crate::radio::{
-    Capture, CcaMode, ConfigError, Fcs, LogDistance, MacConfig, PhyConfig, Position, Propagation,
+    Capture, CcaMode, ConfigError, CslConfig, Fcs, LogDistance, MacConfig, PhyConfig, Position, Propagation,
     RadioConfig, UnitDisk,
 };
 
@@ -117,6 +118,9 @@ pub struct RadioSection {
     /// What becomes of frames that overlap: "off", `{ first = 2.0 }` or `{ any = 2.0 }`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub capture: Option<Capture>,
+    /// How nodes sleep, by coordinated sampled listening (CSL); all of them listen all the time if this is not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub csl: Option<CslSection>,
     /// Path loss over distance with shadowing, in place of ranges.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub log_distance: Option<LogDistanceSection>,
@@ -147,7 +151,68 @@ impl Default for RadioSection {
             carrier_sense_range: None,
             loss: None,
             capture: None,
+            csl: None,
             log_distance: None,
+        }
+    }
+}
+
+/// Coordinated sampled listening (IEEE Std 802.15.4-2020, section 6.12.2). A period is rounded to whole units of 10 symbols, 160 µs
+/// of "oqpsk-250k" and 100 µs of "fsk-100k".
+#[derive(Clone, Copy, PartialEq, Debug, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct CslSection {
+    /// macCslPeriod: how often each node samples the channel, and sleeps in between; "0 s" for nodes that never sleep. A node can
+    /// have its own, `csl_period`.
+    pub period: Span,
+    /// macCslMaxPeriod: the longest period of all nodes, and the length of a wake-up sequence for a receiver of which it is not
+    /// known when it samples; `period` if none is given. At most 65535 units: 10.4856 s or 6.5535 s.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_period: Option<Span>,
+    /// How long a channel sample lasts, less than the period; a clear channel assessment, 8 symbols, if none is given. A signal that
+    /// is too weak for the assessment is found by a sample that is longer than a wake-up frame.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sample: Option<Span>,
+    /// macCslFramePendingWait: how long a receiver stays awake for the next frame if it was told that one follows. The default, and
+    /// the least, is macLifsPeriod and the longest frame.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub frame_pending_wait: Option<Span>,
+    /// How far the clock of a node is off at most, in parts per million, 0 to 500; each node draws its own. 20 if none is given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock_accuracy_ppm: Option<u16>,
+    /// Senders learn from acknowledgements when their neighbours sample, and send a short wake-up sequence around that time.
+    #[serde(default = "yes")]
+    pub synchronized: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+impl CslSection {
+    /// With every default, and periods in whole units.
+    fn config(&self, phy: &PhyConfig) -> CslConfig {
+        let period = CslConfig::in_units(self.period.0, phy);
+        let base = CslConfig::new(period, phy);
+        CslConfig {
+            period,
+            max_period: self.max_period.map_or(period, |most| CslConfig::in_units(most.0, phy)),
+            sample: self.sample.map_or(base.sample, |sample| sample.0),
+            frame_pending_wait: self.frame_pending_wait.map_or(base.frame_pending_wait, |wait| wait.0),
+            clock_accuracy_ppm: self.clock_accuracy_ppm.unwrap_or(base.clock_accuracy_ppm),
+            synchronized: self.synchronized,
+        }
+    }
+
+    fn of(csl: &CslConfig) -> Self {
+        Self {
+            period: Span(csl.period),
+            max_period: Some(Span(csl.max_period)),
+            sample: Some(Span(csl.sample)),
+            frame_pending_wait: Some(Span(csl.frame_pending_wait)),
+            clock_accuracy_ppm: Some(csl.clock_accuracy_ppm),
+            synchronized: csl.synchronized,
         }
     }
 }
@@ -209,6 +274,8 @@ pub struct RadioSpec {
     pub links: Vec<(NodeId, NodeId)>,
     /// How long each of them is for static routes: [`crate::routing::hop_over_air`].
     pub lengths: Vec<u64>,
+    /// Nodes that have a macCslPeriod of their own.
+    pub csl_periods: Vec<(NodeId, Duration)>,
 }
 
 /// A radio channel, of either kind.
@@ -241,6 +308,9 @@ impl Channel {
     }
 }
 
+/// The keys of `csl`.
+const CSL_KEYS: [&str; 5] = ["period", "max_period", "sample", "frame_pending_wait", "clock_accuracy_ppm"];
+
 /// The keys that lead to a fault, and what is wrong.
 type Fault = (Vec<&'static str>, String);
 
@@ -251,8 +321,9 @@ impl RadioSection {
             Phy::OQpsk250k => RadioConfig::o_qpsk(1.0),
             Phy::Fsk100k => RadioConfig::sun_fsk(1.0),
         };
+        let phy = self.phy(base.phy)?;
         let config = RadioConfig {
-            phy: self.phy(base.phy)?,
+            phy,
             mac: MacConfig {
                 min_be: self.min_be,
                 max_be: self.max_be,
@@ -261,6 +332,7 @@ impl RadioSection {
                 retry_delay: self.retry_delay.0,
             },
             propagation: self.propagation()?,
+            csl: self.csl.map(|csl| csl.config(&phy)),
             ..base
         };
         config.check().map_err(|error| self.fault(&error))?;
@@ -382,11 +454,21 @@ impl RadioSection {
     fn fault(&self, error: &ConfigError) -> Fault {
         let ConfigError::Range(names, range) = *error else { return (Vec::new(), error.to_string()) };
         let mut keys = Vec::new();
+        let key = names.split(',').next().unwrap_or(names);
+        if let Some(csl) = self.csl.filter(|_| CSL_KEYS.contains(&key)) {
+            // A longest period that was not said is the period.
+            let key = if key == "max_period" && csl.max_period.is_none() { "period" } else { key };
+            let said = key != "sample" || csl.sample.is_some();
+            return (
+                vec!["csl", if said { key } else { "period" }],
+                format!("`{names}` of `csl`: expected {range}"),
+            );
+        }
         let of_mac = names.starts_with("max_") || names.starts_with("retry_");
         if self.log_distance.is_some() && !of_mac {
             keys.push("log_distance");
         }
-        keys.push(names.split(',').next().unwrap_or(names));
+        keys.push(key);
         (keys, format!("{names}: expected {range}"))
     }
 
@@ -399,6 +481,7 @@ impl RadioSection {
         }
         self.frame = Some(config.phy.max_psdu);
         self.fcs = Some(config.phy.fcs.len() as u8);
+        self.csl = config.csl.as_ref().map(CslSection::of);
         match config.propagation {
             Propagation::UnitDisk(disk) => {
                 self.interference_range = Some(Length(disk.interference_range));

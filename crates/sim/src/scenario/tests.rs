@@ -6,6 +6,7 @@ use super::*;
 
 mod alias;
 mod chain;
+mod csl;
 mod disciplines;
 mod endings;
 mod figures;

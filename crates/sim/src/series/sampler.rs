@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 use anabranch_core::rdca::SenderInfo;
 use anabranch_core::time::{Duration, Instant};
 
-use super::{Connection, Ends, Names, Queue, RADIOS, RDCA, Rows};
-use crate::air::meter::RadioState;
+use super::{Connection, Ends, Names, POSITIONS, Queue, RADIOS, RDCA, Rows};
+use crate::air::meter::{RadioState, STATES};
 use crate::apps::rdca::RdcaSource;
 use crate::event::AppId;
 use crate::network::Network;
 use crate::packet::{LinkId, NodeId};
+use crate::radio::{Mover, Position};
 use crate::scenario::traffic::Carrier;
 use crate::scenario::{Planned, Scenario};
 use crate::sim::{Pause, Simulation};
@@ -30,11 +31,12 @@ pub struct Sampler<R> {
     /// By link, of cables; what is over the air has the queue of its radio.
     queues: Vec<(LinkId, Option<Queue>)>,
     /// Joules in the order of [`RadioState::ALL`], of the nodes with radios.
-    radios: Vec<(NodeId, Option<[f64; 4]>)>,
+    radios: Vec<(NodeId, Option<[f64; STATES]>)>,
     /// When it looks at them next, and how long that is from one time to the next.
     next_radios: Instant,
     radios_every: Duration,
     senders: Vec<(Sender, Option<SenderState>)>,
+    movers: Vec<(NodeId, Mover, Option<Position>)>,
 }
 
 /// Radios are looked at no more often, and some thousand times in a run, since rows of hundreds of them would cost more than the run: what
@@ -87,6 +89,7 @@ impl<R: Rows> Sampler<R> {
             next_radios: sim.now(),
             radios_every: every.max(RADIOS_EVERY).max(scenario.stop.saturating_since(Instant::ZERO) / 1000),
             senders: senders.collect(),
+            movers: planned.movers.iter().map(|(node, mover)| (*node, mover.clone(), None)).collect(),
         }
     }
 
@@ -99,7 +102,10 @@ impl<R: Rows> Sampler<R> {
             }
             self.look(sim);
             self.next += self.every;
-            // Nothing differs before the next event.
+            // Nothing differs before the next event, but where nodes are.
+            if !self.movers.is_empty() {
+                continue;
+            }
             let idle = sim.next_event().unwrap_or(stop).saturating_since(self.next);
             self.next += self.every * (idle.as_nanos() / self.every.as_nanos());
         }
@@ -139,6 +145,7 @@ impl<R: Rows> Sampler<R> {
             self.next_radios = now + self.radios_every;
         }
         self.look_at_senders(sim);
+        self.look_at_movers(now);
     }
 
     fn look_at_queues(&mut self, now: Instant, network: &Network) {
@@ -166,9 +173,21 @@ impl<R: Rows> Sampler<R> {
             // One that is idle draws as it did.
             if last.is_none_or(|last| last[..2] != used.joules[..2]) {
                 *last = Some(used.joules);
-                let joules = |state| used.joules[state as usize].into();
-                let [transmit, receive, listen, off] = RadioState::ALL.map(joules);
+                let joules = |state: RadioState| used.joules[state as usize];
+                let [transmit, receive, listen, off, sleep] = RadioState::ALL.map(joules);
+                let [transmit, receive, listen, off] =
+                    [transmit, receive, listen, off + sleep].map(Into::into);
                 rows.row(RADIOS, &[now.into(), names.node(*node).into(), transmit, receive, listen, off]);
+            }
+        }
+    }
+
+    fn look_at_movers(&mut self, now: Instant) {
+        let Self { rows, names, movers, .. } = self;
+        for (node, mover, last) in movers {
+            let place = mover.place(now);
+            if last.replace(place) != Some(place) {
+                rows.row(POSITIONS, &[now.into(), names.node(*node).into(), place.x.into(), place.y.into()]);
             }
         }
     }

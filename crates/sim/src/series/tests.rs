@@ -303,6 +303,53 @@ fn looking_changes_nothing() {
     }
 }
 
+/// A node that walks 2 m/s to the east, turns north after 10 s, and one that stands.
+#[test]
+fn positions_are_where_the_movements_have_the_nodes() {
+    let text = r#"
+        stop = "30 s"
+        [radio]
+        range = 100
+        [paths]
+        root = "root"
+        [[node]]
+        name = "root"
+        kind = "router"
+        position = [0, 0]
+        [[node]]
+        name = "walker"
+        kind = "node"
+        mobility = { setdest = "walk.tcl" }
+    "#;
+    let walk = "$node_(0) set X_ 10\n$node_(0) set Y_ 5\n$ns_ at 0.0 \"$node_(0) setdest 30 5 2\"\n\
+                $ns_ at 10.0 \"$node_(0) setdest 30 25 4\"\n";
+    let scenario = Source::new("walk.toml", text).with_texts(move |_| Ok(walk.to_owned())).scenario();
+    let scenario = scenario.unwrap_or_else(|error| panic!("{error}"));
+    for every in [100, 1000] {
+        let Plan { builder, planned } = scenario.plan(1, 0, &BTreeMap::new()).unwrap();
+        let mut sim = builder.build();
+        let [.., positions] = series(&scenario, &planned, &mut sim, Duration::from_millis(every));
+        assert!(positions.iter().all(|row| row["node"] == "walker"));
+        // From 0 to 15 s, when it stands still.
+        assert_eq!(positions.len() as u64, 15_000 / every + 1);
+        for row in &positions {
+            let t = number(row, "time_s");
+            let wanted = if t <= 10.0 { (10.0 + 2.0 * t, 5.0) } else { (30.0, 5.0 + 4.0 * (t - 10.0)) };
+            let place = (number(row, "x_m"), number(row, "y_m"));
+            assert!((place.0 - wanted.0).abs() < 1e-6 && (place.1 - wanted.1).abs() < 1e-6, "{t}: {place:?}");
+        }
+    }
+    let mobile = include_str!("../../../../scenarios/mobile.toml");
+    let scenario = Source::new("mobile.toml", mobile).set("stop=20 s").set("traffic.readings.stop=15 s");
+    let scenario = scenario.scenario().unwrap_or_else(|error| panic!("{error}"));
+    let (_, alone) = scenario.run(1, 0, &BTreeMap::new()).unwrap();
+    let Plan { builder, planned } = scenario.plan(1, 0, &BTreeMap::new()).unwrap();
+    let mut sim = builder.build();
+    let [.., positions] = series(&scenario, &planned, &mut sim, Duration::from_secs(1));
+    assert!(positions.len() > 500, "{}", positions.len());
+    assert_eq!(scenario.metrics(&planned, &sim), alone, "looking changes nothing");
+}
+
 /// Where nothing happens for long it does not look: 3 600 000 000 times would take an hour.
 #[test]
 fn silence_costs_nothing() {

@@ -50,6 +50,7 @@ impl PowerConfig {
 
     /// Energy and time of the states, for the time in each.
     pub fn energy_use(&self, time: &StateTime) -> EnergyUse {
-        EnergyUse::of(time, [self.transmit, self.receive, self.idle, self.off])
+        // No radio of this kind sleeps.
+        EnergyUse::of(time, [self.transmit, self.receive, self.idle, self.off, 0.0])
     }
 }

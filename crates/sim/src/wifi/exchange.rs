@@ -142,7 +142,7 @@ impl Wifi {
         let (what, generation) = (Alarm::AirEnd as u32, mac.epoch);
         agenda.push(end, Event::Medium { medium: MEDIUM, station, what, generation });
         let mut heard = std::mem::take(&mut self.heard);
-        self.medium.begin(now, station, end, on_air.to, &mut heard);
+        self.medium.begin(now, station, end, (on_air.to, true), &mut heard);
         for station in heard.turned.drain(..) {
             self.turn_busy(now, station);
         }

@@ -21,6 +21,7 @@ mod buffers;
 mod caching;
 mod capture;
 mod cost;
+mod csl_capture;
 mod determinism;
 mod events;
 mod fragment_forwarding;

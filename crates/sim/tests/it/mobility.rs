@@ -80,7 +80,7 @@ fn a_passer_by_is_heard_over_802_15_4_and_acknowledged_while_it_is_near() {
                 radio.handle_event(now, station, what, generation, &mut agenda);
             }
             _ => {
-                let frame = radio::Outgoing { to: Some(Station(0)), psdu_len: 60, tag: sent };
+                let frame = radio::Outgoing { to: Some(Station(0)), psdu_len: 60, tag: sent, pending: false };
                 radio.send(now, Station(1), frame, &mut agenda).unwrap();
                 sent += 1;
             }

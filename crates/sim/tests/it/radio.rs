@@ -2,5 +2,6 @@
 
 mod cases;
 mod conservation;
+mod csl;
 mod figures;
 mod sinr;

@@ -131,7 +131,7 @@ impl Observer for Lengths {
             }
         }
         let &AirFrame { start, end, from, content, .. } = frame;
-        self.frames.push(Seen { start, end, from, is_ack: matches!(content, FrameContent::Ack) });
+        self.frames.push(Seen { start, end, from, is_ack: matches!(content, FrameContent::Ack(_)) });
     }
 }
 

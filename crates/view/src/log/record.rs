@@ -3,7 +3,7 @@
 use std::io::BufRead;
 
 pub use anabranch_wire::eventlog::Medium;
-use anabranch_wire::eventlog::{frame, incident, packet as flag, reason, state, stream, tag};
+use anabranch_wire::eventlog::{VERSION_2, frame, incident, packet as flag, reason, state, stream, tag};
 
 use super::octets::{EXACT, Fault};
 use super::{Figures, Places, Reader};
@@ -177,7 +177,7 @@ pub struct State {
 }
 
 /// Something that happens.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub enum Event {
     /// A link has accepted a packet.
     Sent {
@@ -262,6 +262,15 @@ pub enum Event {
         node: Option<u32>,
         /// The line.
         text: String,
+    },
+    /// A node begins to move in a straight line, at a constant speed.
+    Leg {
+        /// The node.
+        node: u32,
+        /// Nanoseconds until it is there.
+        nanos: u64,
+        /// Where it goes, in metres.
+        to: (f64, f64),
     },
     /// The end.
     End {
@@ -401,6 +410,10 @@ impl<R: BufRead> Reader<R> {
                 Event::Incident { what, index, value: self.octets.number()? }
             }
             tag::NOTE => Event::Note { node: self.maybe_node()?, text: self.octets.text()? },
+            tag::LEG if self.version >= VERSION_2 => {
+                let (node, nanos) = (self.node()?, self.octets.within()?);
+                Event::Leg { node, nanos, to: (self.octets.real()?, self.octets.real()?) }
+            }
             tag::END => Event::End { events: self.octets.number()? },
             _ => return Err(Fault::Bad("an event of an unknown kind")),
         })
@@ -418,6 +431,7 @@ impl<R: BufRead> Reader<R> {
         let packet = match kind {
             frame::DATA => Some((octets.next(&mut self.framed)?, octets.number()?)),
             frame::ACK | frame::RTS | frame::CTS => None,
+            frame::WAKEUP if self.version >= VERSION_2 => None,
             _ => return Err(Fault::Bad("a frame of an unknown kind")),
         };
         Ok(Event::Frame(Frame { from, to, kind, flags, nanos, octets: len, packet }))

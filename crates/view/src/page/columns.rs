@@ -133,6 +133,17 @@ pub(super) fn pack(replay: &Replay) -> (Vec<Column>, Vec<u8>) {
     p.plain("change.what", U8, changes, |c| c.what.into());
     p.plain("change.index", U32, changes, |c| c.index.into());
 
+    // Millimetres are as much as a map can show.
+    let legs = &replay.legs;
+    let millimetres = |metres: f64| (metres * 1000.0).round() as i64;
+    p.differences("leg.start", F64, legs, |l| l.start as i64);
+    p.plain("leg.took", F64, legs, |l| l.end - l.start);
+    p.plain("leg.node", U32, legs, |l| l.node.into());
+    p.differences("leg.x0", F64, legs, |l| millimetres(l.from.0));
+    p.differences("leg.y0", F64, legs, |l| millimetres(l.from.1));
+    p.differences("leg.x1", F64, legs, |l| millimetres(l.to.0));
+    p.differences("leg.y1", F64, legs, |l| millimetres(l.to.1));
+
     let losses = &replay.losses;
     p.differences("loss.at", F64, losses, |l| l.at as i64);
     p.plain("loss.packet", U32, losses, |l| l.packet.into());

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use anabranch_wire::eventlog::{frame, incident, reason, stream};
 
 use super::repair::{Loss, Place, Repair};
-use super::{Change, Chunk, Fate, Flight, Happening, OnAir, Part, Replay, Seen};
+use super::{Change, Chunk, Fate, Flight, Happening, Leg, OnAir, Part, Replay, Seen};
 use crate::log::{Event, Frame, LogError, Medium, Packet, Record};
 
 /// Notes that a page has, at most; further ones are counted.
@@ -24,6 +24,8 @@ pub(super) struct Collector {
     on_air: BTreeMap<(u32, u32), u32>,
     /// What each flow has sent: the end of the highest octets.
     highest: Vec<Option<i64>>,
+    /// The last leg of each node that moves.
+    legs: BTreeMap<u32, usize>,
     over: bool,
 }
 
@@ -37,6 +39,7 @@ impl Collector {
             open: BTreeMap::new(),
             on_air: BTreeMap::new(),
             highest: Vec::new(),
+            legs: BTreeMap::new(),
             over: false,
         }
     }
@@ -74,7 +77,8 @@ impl Collector {
             + replay.flights.len()
             + replay.frames.len()
             + replay.states.len()
-            + replay.chunks.len();
+            + replay.chunks.len()
+            + replay.legs.len();
         let limit = self.part.limit;
         if rows as u64 > limit { Err(LogError::TooMuch { limit }) } else { Ok(()) }
     }
@@ -185,8 +189,17 @@ impl Collector {
                 }
             }
             Event::Note { node, text } => self.note(node, text),
+            Event::Leg { node, nanos, to } => self.leg(node, nanos, to),
             Event::End { .. } => {}
         }
+    }
+
+    fn leg(&mut self, node: u32, nanos: u64, to: (f64, f64)) {
+        let start = self.now;
+        let before = self.legs.get(&node).map(|at| self.replay.legs[*at].place(start));
+        let from = before.or(self.replay.nodes[node as usize].position).unwrap_or(to);
+        self.legs.insert(node, self.replay.legs.len());
+        self.replay.legs.push(Leg { node, start, end: start.saturating_add(nanos), from, to });
     }
 
     fn received(&mut self, link: u32, packet: i64) {
@@ -288,6 +301,11 @@ fn forget_before(replay: &mut Replay, from: u64) {
     replay.frames.retain(|f| f.end >= from);
     replay.losses.retain(|l| l.at >= from);
     replay.chunks.retain(|c| c.at >= from);
+    // Those that have arrived by then stand where they are.
+    for node in 0..replay.nodes.len() {
+        replay.nodes[node].position = replay.place(node as u32, from);
+    }
+    replay.legs.retain(|leg| leg.end > from);
     // The last state before is that at the beginning.
     let mut later = replay.states.iter().skip(1).map(|s| Some((s.0, s.1))).chain([None]);
     let states: Vec<_> = replay

@@ -115,3 +115,63 @@ fn time_that_ends_in_the_middle_of_a_text_is_a_cut() {
     let replay = Replay::read(log.as_slice(), Part::default()).expect("what is there");
     assert_eq!((replay.cut, replay.events), (Some(whole), 0));
 }
+
+/// A log of version 2: `b` goes 10 m to the east in 100 ns, and after 50 ns to the place where it began.
+fn moving() -> Vec<u8> {
+    let mut log = head();
+    log[5] = 2;
+    for (passed, nanos, x) in [(20, 100, 13.5_f64), (50, 50, 3.5)] {
+        log.extend([27, passed, 1, nanos]);
+        log.extend(x.to_le_bytes());
+        log.extend((-2.0_f64).to_le_bytes());
+    }
+    log
+}
+
+#[test]
+fn a_node_goes_straight_until_its_next_leg() {
+    let mut log = moving();
+    // A wake-up frame of 12 octets from the first node to the second.
+    log.extend([21, 30, 0, 2, 4, 1, 20, 12]);
+    log.extend([31, 50, 3]);
+    let replay = Replay::read(log.as_slice(), Part::default()).expect("a log");
+    assert_eq!((replay.cut, replay.events), (None, 4));
+    let place = |time| replay.place(1, time);
+    for (time, at) in [(0, 3.5), (20, 3.5), (45, 6.0), (70, 8.5), (95, 6.0), (120, 3.5), (150, 3.5)] {
+        assert_eq!(place(time), Some((at, -2.0)), "{time}");
+    }
+    assert_eq!(replay.place(0, 50), None);
+    assert_eq!(replay.frames.len(), 1);
+    // A part begins with nodes where they are then.
+    let part = Part { from: 45, ..Part::default() };
+    let later = Replay::read(log.as_slice(), part).expect("a log");
+    assert_eq!((later.place(1, 45), later.place(1, 95)), (Some((6.0, -2.0)), Some((6.0, -2.0))));
+    let part = Part { from: 130, ..Part::default() };
+    let later = Replay::read(log.as_slice(), part).expect("a log");
+    assert_eq!((later.legs.len(), later.nodes[1].position), (0, Some((3.5, -2.0))));
+}
+
+#[test]
+fn legs_and_wake_up_frames_are_of_version_2() {
+    for record in [&moving()[head().len()..], &[21, 30, 0, 2, 4, 1, 20, 12]] {
+        let mut log = head();
+        log.extend(record);
+        assert!(matches!(Replay::read(log.as_slice(), Part::default()), Err(LogError::Damaged { .. })));
+    }
+    let mut log = head();
+    log[5] = 3;
+    assert!(matches!(Reader::new(log.as_slice()), Err(LogError::Version(3))));
+    let mut log = moving();
+    let at = log.len() - 16;
+    log[at..at + 8].copy_from_slice(&f64::NAN.to_le_bytes());
+    assert!(matches!(Replay::read(log.as_slice(), Part::default()), Err(LogError::Damaged { .. })));
+}
+
+/// What the page is given: the columns of legs, in millimetres.
+#[test]
+fn a_page_has_the_legs() {
+    let replay = Replay::read(moving().as_slice(), Part::default()).expect("a log");
+    let page = anabranch_view::page::html(&replay);
+    assert!(page.contains(r#""name":"leg.start","octets":2,"rows":2"#), "{page}");
+    assert!(page.contains("class Legs"));
+}

@@ -198,15 +198,15 @@ const FIXED_LEN: usize = 3;
 // The frame control field, IEEE 802.15.4-2015 figure 7-2.
 const TYPE_MASK: u16 = 7;
 const TYPE_DATA: u16 = 1;
-const TYPE_ACK: u16 = 2;
+pub(super) const TYPE_ACK: u16 = 2;
 const TYPE_COMMAND: u16 = 3;
 const SECURITY: u16 = 1 << 3;
 const ACK_REQUEST: u16 = 1 << 5;
 const PAN_COMPRESSION: u16 = 1 << 6;
-const DST_MODE_SHIFT: u16 = 10;
-const VERSION_SHIFT: u16 = 12;
+pub(super) const DST_MODE_SHIFT: u16 = 10;
+pub(super) const VERSION_SHIFT: u16 = 12;
 const SRC_MODE_SHIFT: u16 = 14;
-const MODE_SHORT: u16 = 2;
+pub(super) const MODE_SHORT: u16 = 2;
 const MODE_EXTENDED: u16 = 3;
 
 #[cfg(test)]

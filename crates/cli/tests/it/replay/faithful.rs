@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 
 use anabranch_sim::packet::LinkId;
+use anabranch_sim::radio::Station;
+use anabranch_sim::scenario::Source;
 use anabranch_sim::sim::Simulation;
 use anabranch_sim::trace::TextTrace;
 use anabranch_view::replay::{Fate, Place, Repair, Replay};
@@ -240,4 +242,46 @@ fn links_and_nodes_keep_their_numbers() {
     assert_eq!(replay.nodes[2].position, Some((70.0, -60.0)));
     assert_eq!(replay.nodes[0].kind, "router");
     assert_eq!(replay.changes.len(), 2);
+}
+
+/// Where nodes are that move, at any time, by each of the models.
+#[test]
+fn places_are_those_of_the_movements() {
+    let mobile = include_str!("../../../../../scenarios/mobile.toml");
+    let markov = "{ width = \"1500 m\", height = \"300 m\", speed = \"10 m/s\", deviation = \"3 m/s\", memory = 0.8, interval = \"1 s\" }";
+    for model in [None, Some(format!("nodes.0.mobility={{ gauss-markov = {markov} }}"))] {
+        let source = Source::new("mobile.toml", mobile).set("stop=25 s").set("traffic.readings.stop=20 s");
+        let source = model.into_iter().fold(source, Source::set);
+        let scenario = source.scenario().unwrap_or_else(|error| panic!("{error}"));
+        let (_, log) = logged(&scenario);
+        assert_eq!(log[5], 2, "the version of a log with nodes that move");
+        let replay = replay(&log);
+        let drawn = scenario.draw(scenario.seed, 0).expect("places");
+        for (node, mut mover) in scenario.movers(&drawn, scenario.seed, 0) {
+            for tenth in 0..200 {
+                let at = instant(f64::from(tenth) * 0.1);
+                let place = mover.place(at);
+                let (x, y) = replay.place(node.0, at.as_nanos()).expect("a place");
+                assert!((x - place.x).hypot(y - place.y) < 1e-6, "{node:?} at {at}: {x} {y} {place:?}");
+            }
+        }
+        assert!(replay.legs.is_sorted_by_key(|leg| leg.start));
+    }
+    // A log of nodes that stand still is as it was.
+    assert_eq!(logged(&scenario(THREE_HOPS)).1[5], 1);
+}
+
+/// Wake-up frames are frames, and no loss of packets.
+#[test]
+fn wake_up_frames_are_in_the_log() {
+    let duty_cycle = include_str!("../../../../../scenarios/duty-cycle.toml");
+    let source = Source::new("duty-cycle.toml", duty_cycle).set("stop=60 s");
+    let scenario = source.scenario().unwrap_or_else(|error| panic!("{error}"));
+    let (sim, log) = logged(&scenario);
+    let replay = replay(&log);
+    let radio = sim.world().network.radio().expect("a radio");
+    let sent: u64 = (0..5).map(|station| radio.metrics(Station(station)).wakeups).sum();
+    let seen = replay.frames.iter().filter(|frame| frame.frame.kind == 4).count() as u64;
+    assert_eq!((seen, replay.losses.len()), (sent, 0));
+    assert!(sent > 800, "{sent}");
 }

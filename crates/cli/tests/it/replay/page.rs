@@ -63,6 +63,7 @@ fn check(replay: &Replay, times: &[f64], views: &[((u32, u32), Scheme)]) {
             "state": replay.states.len(),
             "chunk": replay.chunks.len(),
             "change": replay.changes.len(),
+            "leg": replay.legs.len(),
             "loss": replay.losses.len(),
         });
         assert_eq!(said["rows"], rows, "{where_}");

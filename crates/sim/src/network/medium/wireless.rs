@@ -257,7 +257,8 @@ impl Interface {
 impl Network {
     /// Puts nodes on the air: `nodes` are the stations of `radio`, in order. Links between them are added with
     /// [`Network::add_wireless_link`].
-    pub(crate) fn set_wireless(&mut self, config: WirelessConfig, radio: Radio, nodes: Vec<NodeId>) {
+    pub(crate) fn set_wireless(&mut self, config: WirelessConfig, mut radio: Radio, nodes: Vec<NodeId>) {
+        radio.start(&mut self.events);
         let wireless = Wireless::new(config, radio, nodes, self.graph.node_count());
         self.media.wireless = Some(Box::new(wireless));
     }
@@ -374,13 +375,20 @@ impl Medium for Wireless {
         }
         let counts = counts.into_iter().map(|(name, count)| (name, count as f64, "1"));
         let energy = ("energy_j", wireless.radio.energy_j(now, station), "J");
-        Some(("radio", counts.chain([energy]).collect()))
+        let mut figures: Vec<_> = counts.chain([energy]).collect();
+        if wireless.radio.has_sleepers() {
+            let asleep = wireless.radio.state_time(now, station).sleep.as_secs_f64();
+            let all = now.as_secs_f64();
+            let duty_cycle = if all > 0.0 { 1.0 - asleep / all } else { 1.0 };
+            figures.extend([("wakeups", m.wakeups as f64, "1"), ("duty_cycle", duty_cycle, "1")]);
+        }
+        Some(("radio", figures))
     }
 
     fn set_node(net: &mut Network, now: Instant, node: NodeId, up: bool) {
         let Some(station) = net.station(node) else { return };
         let Some(wireless) = &mut net.media.wireless else { return };
-        wireless.radio.set_up(now, Station(station), up);
+        wireless.radio.set_up(now, Station(station), up, &mut net.events);
         Self::watch_last_frame(net);
         let Some(wireless) = &mut net.media.wireless else { return };
         let interface = wireless.interface(station);
@@ -476,17 +484,25 @@ impl Wireless {
         let interface = &mut wireless.interfaces[station as usize];
         let Some(current) = interface.current else { return };
         let psdu_len = current.cut.psdu_len(current.piece);
+        let pending = Self::another_follows(interface, &current);
         interface.sight.frames += 1;
         interface.sight.octets += u64::from(psdu_len);
         let to = current.outbound.link.map(|link| net.graph.link(link).to());
         let to = to.and_then(|node| wireless.station(node));
-        let outgoing = Outgoing { to: to.map(Station), psdu_len, tag: tag(current.number, current.piece) };
+        let tag = tag(current.number, current.piece);
+        let outgoing = Outgoing { to: to.map(Station), psdu_len, tag, pending };
         let (radio, events) = (&mut wireless.radio, &mut net.events);
         let sent = match current.refused {
             0 => radio.send(now, Station(station), outgoing, events),
             _ => radio.send_again(now, Station(station), outgoing, events),
         };
         debug_assert_eq!(sent, Ok(()), "a piece fits, and the station has nothing else under way");
+    }
+
+    /// Another frame goes to the same neighbour behind this one: of the same packet, or of the packet that is next.
+    fn another_follows(interface: &Interface, current: &Current) -> bool {
+        let next = || interface.waiting.front().is_some_and(|next| next.link == current.outbound.link);
+        current.outbound.link.is_some() && (current.piece < current.last || next())
     }
 
     /// It does not go over the air at all, and the next one has its turn.

@@ -40,6 +40,7 @@ impl Checker<'_> {
                         .as_ref()
                         .map(|netns| netns.replace("{i}", &group.number(k).to_string())),
                     mobility: group.mobility.as_ref().map(|mobility| mobility.of_member(k)),
+                    csl_period: group.csl_period,
                     ..NodeSection::new(name, group.kind)
                 });
             }

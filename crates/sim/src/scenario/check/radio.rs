@@ -1,14 +1,17 @@
 //! Checks of the radio, of who is on it, and of paths over it.
 
+use anabranch_core::time::Duration;
+
 use super::super::file::{FileConfig, TransferSection};
 use super::super::paths::PathsSpec;
 use super::super::radio::{Channel, RadioSpec};
 use super::super::source::Step;
+use super::super::units::Span;
 use super::super::{NodeKind, Scenario, Scheme, TransferSpec};
 use super::{Checked, Checker, NodeSection, at};
 use crate::network::AodvConfig;
 use crate::packet::NodeId;
-use crate::radio::{ConfigError, LogDistance, Position, Propagation, Radio, RadioConfig, Station};
+use crate::radio::{ConfigError, CslConfig, LogDistance, Position, Propagation, Radio, RadioConfig, Station};
 use crate::random::Stream;
 use crate::routing::{HOP, Routes, hop_over_air};
 use crate::wifi::Wifi;
@@ -50,13 +53,62 @@ impl Checker<'_> {
         }
     }
 
+    /// The nodes that have a macCslPeriod of their own, in whole units.
+    fn csl_periods(&self, channel: &Channel, file: &mut FileConfig) -> Checked<Vec<(NodeId, Duration)>> {
+        let mut periods = Vec::new();
+        for (i, node) in file.node.iter_mut().enumerate() {
+            let Some(Span(period)) = node.csl_period else { continue };
+            let path = at!["node", i, "csl_period"];
+            let Channel::Ieee802154(config, _) = channel else {
+                let message = "sampled listening is a matter of IEEE 802.15.4; the power saving of IEEE 802.11 is not simulated";
+                return self.fault(
+                    path,
+                    message,
+                    Some("leave `csl_period` out, or say `[radio]` in place of `[wifi]`"),
+                );
+            };
+            let Some(csl) = config.csl else {
+                let hint = Some("add `csl = { period = \"0 s\", max_period = \"1 s\" }` to `[radio]`");
+                return self.fault(path, "no node of this channel sleeps: `[radio]` has no `csl`", hint);
+            };
+            if node.position.is_none() {
+                let hint = Some("give it a `position = [x, y]` in metres");
+                return self.fault(path, "a node that is not on the air has no radio that could sleep", hint);
+            }
+            let period = CslConfig::in_units(period, &config.phy);
+            if let Err(error) = csl.check_period(period) {
+                let hint = format!(
+                    "`csl` of `[radio]` has `max_period = \"{}\"` and `sample = \"{}\"`",
+                    Span(csl.max_period),
+                    Span(csl.sample)
+                );
+                return self.fault(path, error.to_string(), Some(&hint));
+            }
+            node.csl_period = Some(Span(period));
+            periods.push((NodeId(i as u32), period));
+        }
+        Ok(periods)
+    }
+
     /// The radio, with the nodes that are on it.
-    pub(super) fn radio(&self, channel: Option<Channel>, file: &FileConfig) -> Checked<Option<RadioSpec>> {
+    pub(super) fn radio(
+        &self,
+        channel: Option<Channel>,
+        file: &mut FileConfig,
+    ) -> Checked<Option<RadioSpec>> {
         let places: Vec<(NodeId, Position)> =
             places(&file.node).map(|(i, place)| (NodeId(i as u32), place)).collect();
         let Some(channel) = channel else {
+            let asleep = file.node.iter().position(|node| node.csl_period.is_some());
             return match places.first() {
-                None => Ok(None),
+                None => match asleep {
+                    None => Ok(None),
+                    Some(i) => self.fault(
+                        at!["node", i, "csl_period"],
+                        "a node that sleeps is on the air, and there is no radio",
+                        Some("add `[radio]` with a `range` and `csl`, or leave `csl_period` out"),
+                    ),
+                },
                 Some((node, _)) => {
                     let message = "a node with a position is on the air, and there is no radio";
                     let hint = "add `[radio]` or `[wifi]` with a `range`";
@@ -88,7 +140,8 @@ impl Checker<'_> {
             }
             Err(error) => return self.fault(at![section], error.to_string(), None),
         };
-        Ok(Some(RadioSpec { channel, places, links, lengths }))
+        let csl_periods = self.csl_periods(&channel, file)?;
+        Ok(Some(RadioSpec { channel, places, links, lengths, csl_periods }))
     }
 
     /// Routes that nodes look for when they need them.

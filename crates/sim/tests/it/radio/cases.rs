@@ -2,7 +2,7 @@
 
 use anabranch_core::time::{Duration, Instant};
 use anabranch_sim::radio::{
-    Capture, Effect, MacConfig, Outcome, Propagation, RadioConfig, SendError, Station, UnitDisk,
+    Capture, Effect, FrameKind, MacConfig, Outcome, Propagation, RadioConfig, SendError, Station, UnitDisk,
 };
 
 use crate::air::{Air, Happening, after};
@@ -59,7 +59,8 @@ fn a_frame_and_its_acknowledgement_to_the_microsecond() {
     let mut air = Air::new(prompt(RadioConfig::o_qpsk(RANGE)), &[(0.0, 0.0), (50.0, 0.0)], 1);
     air.radio.show_frames();
     air.send(0, 1, 127, 7).unwrap();
-    let frame = |start, end, from, to, psdu_len, is_ack| Effect::Frame {
+    let data = FrameKind::Data { version: 0, pending: false };
+    let frame = |start, end, from, to, psdu_len, kind| Effect::Frame {
         start: after(micros(start)),
         end: after(micros(end)),
         from: Station(from),
@@ -67,7 +68,7 @@ fn a_frame_and_its_acknowledgement_to_the_microsecond() {
         seq: 1,
         psdu_len,
         tag: 7,
-        is_ack,
+        kind,
         cut: false,
         receivers: 1,
     };
@@ -75,9 +76,9 @@ fn a_frame_and_its_acknowledgement_to_the_microsecond() {
     assert_eq!(
         air.finish(),
         [
-            frame(320, 4576, 0, 1, 127, false),
+            frame(320, 4576, 0, 1, 127, data),
             Effect::Received { at, from, tag: 7, psdu_len: 127, lqi: 128, rssi_dbm: None },
-            frame(4768, 5120, 1, 0, 5, true),
+            frame(4768, 5120, 1, 0, 5, FrameKind::Ack(None)),
             Effect::Done { station: from, tag: 7, outcome: Outcome::Acknowledged, attempts: 1 },
         ]
     );
@@ -91,7 +92,9 @@ fn the_next_frame_waits_for_the_interframe_space() {
         let mut starts = Vec::new();
         air.send(0, 1, len, 0).unwrap();
         air.run(after(micros(20_000)), |air, happening| match happening {
-            Happening::Effect(Effect::Frame { start, end, is_ack, .. }) => starts.push((start, end, is_ack)),
+            Happening::Effect(Effect::Frame { start, end, kind, .. }) => {
+                starts.push((start, end, matches!(kind, FrameKind::Ack(_))));
+            }
             Happening::Effect(Effect::Done { tag: 0, .. }) => air.send(0, 1, len, 1).unwrap(),
             _ => {}
         });
@@ -262,7 +265,7 @@ fn a_station_that_dies_breaks_off_its_frame() {
     air.radio.show_frames();
     air.send(0, 1, 127, 0).unwrap();
     air.run(after(micros(2000)), |_, _| {});
-    air.radio.set_up(air.now, Station(0), false);
+    air.radio.set_up(air.now, Station(0), false, &mut air.agenda);
     assert_eq!(air.send(0, 1, 10, 1), Err(SendError::Down));
     let mut effects: Vec<Effect> = std::iter::from_fn(|| air.radio.poll_effect()).collect();
     effects.extend(air.finish());
@@ -270,7 +273,7 @@ fn a_station_that_dies_breaks_off_its_frame() {
     assert_eq!(done(&effects), [(0, 0, Outcome::Down, 1)]);
     assert_eq!((received(&effects), air.radio.metrics(Station(1)).missed), (vec![], 1));
     // Back again, it works as before.
-    air.radio.set_up(air.now, Station(0), true);
+    air.radio.set_up(air.now, Station(0), true, &mut air.agenda);
     air.send(0, 1, 127, 2).unwrap();
     assert_eq!(done(&air.finish()), [(0, 2, Outcome::Acknowledged, 1)]);
 }
@@ -281,7 +284,7 @@ fn a_dead_receiver_answers_nothing() {
     air.send(0, 1, 127, 0).unwrap();
     // It dies between the frame and its acknowledgement.
     air.run(after(micros(4600)), |_, _| {});
-    air.radio.set_up(air.now, Station(1), false);
+    air.radio.set_up(air.now, Station(1), false, &mut air.agenda);
     let effects = air.finish();
     assert_eq!(done(&effects), [(0, 0, Outcome::NoAck, 4)]);
     assert_eq!(air.radio.metrics(Station(1)).acks, 0);
@@ -302,7 +305,7 @@ fn what_cannot_be_sent_is_refused() {
 #[test]
 fn energy_adds_up_to_time() {
     let mut air = Air::new(RadioConfig::o_qpsk(RANGE), &[(0.0, 0.0), (50.0, 0.0), (500.0, 0.0)], 1);
-    air.radio.set_up(Instant::ZERO, Station(2), false);
+    air.radio.set_up(Instant::ZERO, Station(2), false, &mut air.agenda);
     let stop = after(Duration::from_secs(2));
     air.saturate(&[0], 1, 127, stop);
     for station in [0, 1, 2].map(Station) {

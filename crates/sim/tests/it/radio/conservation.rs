@@ -109,7 +109,7 @@ proptest! {
                         ledger.accepted.insert(u64::from(i), (from, to));
                     }
                 }
-                Op::Turn { station, up } => air.radio.set_up(air.now, Station(station), up),
+                Op::Turn { station, up } => air.radio.set_up(air.now, Station(station), up, &mut air.agenda),
             },
             Happening::Effect(effect) => ledger.note(effect, retries),
         });

@@ -3,25 +3,33 @@
 use super::Wireless;
 use crate::frames::{AirFrame, Content, Reception};
 use crate::network::Network;
-use crate::radio::{Effect, Station};
+use crate::radio::{Effect, FrameKind, Station};
 
 impl Wireless {
     /// A frame has left the air.
     #[cold]
     pub(super) fn watch_frame(net: &mut Network, effect: Effect) {
-        let Effect::Frame { start, end, from, to, seq, psdu_len, tag, is_ack, cut, receivers } = effect
-        else {
+        let Effect::Frame { start, end, from, to, seq, psdu_len, tag, kind, cut, receivers } = effect else {
             return;
         };
         let Some(wireless) = &net.media.wireless else { return };
-        let content = if is_ack {
-            Content::Ack
-        } else {
-            // The sender keeps a packet until its last frame is settled, and what it does next waits for that.
-            let Some(current) = &wireless.interfaces[from.0 as usize].current else { return };
-            debug_assert_eq!(current.number, (tag >> 32) as u32);
-            let packet = net.packets.peek(current.outbound.handle);
-            Content::Piece { packet, cut: &current.cut, piece: tag as u32, tag: current.number as u16 }
+        let content = match kind {
+            FrameKind::Ack(csl) => Content::Ack(csl),
+            FrameKind::Wakeup { rendezvous } => Content::Wakeup { rendezvous },
+            FrameKind::Data { version, pending } => {
+                // The sender keeps a packet until its last frame is settled, and what it does next waits for that.
+                let Some(current) = &wireless.interfaces[from.0 as usize].current else { return };
+                debug_assert_eq!(current.number, (tag >> 32) as u32);
+                let packet = net.packets.peek(current.outbound.handle);
+                Content::Piece {
+                    packet,
+                    cut: &current.cut,
+                    piece: tag as u32,
+                    tag: current.number as u16,
+                    version,
+                    pending,
+                }
+            }
         };
         let reception = match receivers {
             _ if cut => Reception::BrokenOff,
