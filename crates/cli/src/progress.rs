@@ -6,7 +6,7 @@ use std::fmt::Write;
 use std::io::IsTerminal;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant as WallInstant};
+use std::time::Duration;
 
 use anabranch_core::time::{Duration as SimDuration, Instant};
 use anabranch_deploy::output::figure;
@@ -30,7 +30,6 @@ pub(crate) struct Progress {
     /// The bar will be drawn, or is.
     is_wanted: AtomicBool,
     patience: Duration,
-    begun: WallInstant,
     /// Number of runs.
     runs: u64,
     state: Mutex<State>,
@@ -71,7 +70,6 @@ impl Progress {
             is_wanted: AtomicBool::new(target.is_some()),
             target: Mutex::new(target),
             patience,
-            begun: WallInstant::now(),
             runs,
             state: Mutex::default(),
         }
@@ -117,7 +115,7 @@ impl Progress {
 
     /// Draws the bar from now on, if it is time.
     fn show(&self, message: impl FnOnce() -> String) {
-        if !self.is_wanted.load(Ordering::Relaxed) || self.begun.elapsed() < self.patience {
+        if !self.is_wanted.load(Ordering::Relaxed) || self.bar.elapsed() < self.patience {
             return;
         }
         if let Some(target) = lock(&self.target).take() {

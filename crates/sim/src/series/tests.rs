@@ -264,7 +264,7 @@ fn radios_and_senders_end_as_the_metrics_say() {
     let scenario = scenario.unwrap_or_else(|error| panic!("{error}"));
     let Plan { builder, planned } = scenario.plan(1, 0, &BTreeMap::new()).unwrap();
     let mut sim = builder.build();
-    let [_, _, radios, senders, _] = series(&scenario, &planned, &mut sim, Duration::from_millis(700));
+    let [_, _, radios, senders, ..] = series(&scenario, &planned, &mut sim, Duration::from_millis(700));
     let metrics = scenario.metrics(&planned, &sim);
     for node in ["n1", "n50"] {
         let rows: Vec<&Row> = radios.iter().filter(|row| row["node"] == node).collect();

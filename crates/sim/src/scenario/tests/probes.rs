@@ -513,7 +513,7 @@ fn a_probe_of_queues_has_the_cables_and_the_time_that_it_is_of() {
 fn what_a_probe_of_queues_cannot_measure_is_refused() {
     for (probe, message) in [
         ("[probe.p]\nkind = \"queues\"\nto = \"d\"\n", "there is no node"),
-        ("[probe.p]\nkind = \"packets\"\nto = \"b\"\n", "`to` says where the cables end"),
+        ("[probe.p]\nkind = \"packets\"\nto = \"b\"\n", "`to` says where queues or flows end"),
         ("[probe.p]\nkind = \"queues\"\nmedium = \"cable\"\n", "`medium` says which hops"),
         ("[probe.p]\nkind = \"queues\"\nto = []\n", "a probe of no nodes"),
         (
