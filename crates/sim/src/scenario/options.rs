@@ -154,7 +154,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for WordOrTable<T> {
 }
 
 #[cfg(feature = "schema")]
-impl<T: schemars::JsonSchema> schemars::JsonSchema for WordOrTable<T> {
+impl<T: schemars::JsonSchema + serde::de::DeserializeOwned> schemars::JsonSchema for WordOrTable<T> {
     fn inline_schema() -> bool {
         true
     }
@@ -166,7 +166,10 @@ impl<T: schemars::JsonSchema> schemars::JsonSchema for WordOrTable<T> {
     fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
         let mut value = T::json_schema(generator).to_value();
         let tables = value["oneOf"].as_array().cloned().unwrap_or_default();
-        let words = tables.iter().filter_map(|table| table["required"][0].as_str());
+        // A table of which something must be said has no word.
+        let is_word =
+            |word: &&str| Self::deserialize(StrDeserializer::<serde::de::value::Error>::new(word)).is_ok();
+        let words = tables.iter().filter_map(|table| table["required"][0].as_str()).filter(is_word);
         let words: Vec<_> = words
             .map(|word| serde_json::json!({ "const": word, "description": "The same with its defaults." }))
             .collect();
