@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use anabranch_sim::scenario::ScenarioError;
+use anabranch_sim::scenario::{ScenarioError, did_you_mean};
 use thiserror::Error;
 
 use crate::experiment::{ParameterError, RunError};
@@ -145,4 +145,12 @@ impl From<Error> for RunError {
             other => Self::Failed(other.to_string()),
         }
     }
+}
+
+/// A metric that no run has.
+pub(crate) fn unknown_metric<'n>(metric: &str, known: impl Iterator<Item = &'n str> + Clone) -> Error {
+    let hint = did_you_mean(metric, known.clone()).unwrap_or_else(|| {
+        format!("there is `{}`, for example", known.take(3).collect::<Vec<_>>().join("`, `"))
+    });
+    Error::Impossible { message: format!("no run has the metric `{metric}`"), hint }
 }

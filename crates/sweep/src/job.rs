@@ -14,9 +14,9 @@ use crate::address::{BUILD, Files, Root, RunKey, VERSION};
 use crate::error::Error;
 use crate::experiment::{self, Experiments, Settings};
 use crate::points::{Point, Sweep};
+use crate::recorder::PointSeries;
 use crate::row::{Row, Schema};
-use crate::series::PointSeries;
-use crate::task::{Task, Trial};
+use crate::task::{Blind, Look, Task, Trial};
 
 /// Some runs of one point.
 #[derive(Clone, Debug)]
@@ -60,7 +60,7 @@ impl Job {
             point: point.index,
             task: sweep.task_of(point)?,
             root: point.root,
-            series: sweep.series_of(point),
+            series: sweep.series().map(|series| PointSeries::shared(series, sweep, point.index)),
             runs,
         })
     }
@@ -143,8 +143,11 @@ impl Job {
     ) -> Result<Option<Row>, Error> {
         let RunKey { seed, run } = key;
         let id = self.root.run(seed, run);
-        let series = self.series.as_deref().map(|series| (series, &id));
-        let work = std::panic::AssertUnwindSafe(|| self.task.run(key, series, is_over));
+        let mut look: Box<dyn Look + '_> = match &self.series {
+            Some(series) => series.look(key, id),
+            None => Box::new(Blind),
+        };
+        let work = std::panic::AssertUnwindSafe(|| self.task.run(key, &mut *look, is_over));
         let metrics = std::panic::catch_unwind(work).map_err(|panic| {
             let text = panic.downcast_ref::<String>().cloned();
             let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));

@@ -1,9 +1,7 @@
 //! What is still to be done: which runs of a point are due, given those that are there.
 
-use anabranch_sim::scenario::did_you_mean;
-
 use crate::address::{Address, RunKey};
-use crate::error::Error;
+use crate::error::{Error, unknown_metric};
 use crate::job::Job;
 use crate::points::{Point, Sweep};
 use crate::spec::Runs;
@@ -39,14 +37,6 @@ impl Shard {
     fn has(self, place: u64) -> bool {
         place % u64::from(self.of) == u64::from(self.number - 1)
     }
-}
-
-/// A metric that no run has.
-pub(crate) fn unknown_metric<'n>(metric: &str, known: impl Iterator<Item = &'n str> + Clone) -> Error {
-    let hint = did_you_mean(metric, known.clone()).unwrap_or_else(|| {
-        format!("there is `{}`, for example", known.take(3).collect::<Vec<_>>().join("`, `"))
-    });
-    Error::Impossible { message: format!("no run has the metric `{metric}`"), hint }
 }
 
 /// How far a point is.

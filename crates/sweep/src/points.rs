@@ -17,7 +17,7 @@ use crate::error::Error;
 #[cfg(feature = "tables")]
 use crate::experiment::json_value;
 use crate::experiment::{ParameterError, Settings};
-use crate::series::{PointSeries, Series};
+use crate::series::Series;
 use crate::spec::{Runs, Spec, Subject};
 use crate::store::Store;
 use crate::task::{Task, Trial};
@@ -169,8 +169,9 @@ impl Sweep {
         Ok(self)
     }
 
-    pub(crate) fn series_of(&self, point: &Point) -> Option<Arc<PointSeries>> {
-        Some(PointSeries::shared(self.series.as_ref()?, self, point.index))
+    /// Where its runs write time series, if they do.
+    pub(crate) fn series(&self) -> Option<&Series> {
+        self.series.as_ref()
     }
 
     /// Whether all that a run is to leave is there.

@@ -20,8 +20,7 @@ use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray, UInt64Array}
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
 use crate::address::{Address, BUILD, RunKey, VERSION};
-use crate::error::Error;
-use crate::plan::unknown_metric;
+use crate::error::{Error, unknown_metric};
 use crate::points::{Point, Sweep};
 use crate::row;
 use crate::store::Store;

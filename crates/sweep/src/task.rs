@@ -5,13 +5,12 @@ use std::time::Duration as Real;
 
 use anabranch_core::time::{Duration, Instant};
 use anabranch_sim::scenario::record::Metrics;
-use anabranch_sim::scenario::{Plan, Scenario};
-use anabranch_sim::sim::Pause;
+use anabranch_sim::scenario::{Plan, Planned, Scenario};
+use anabranch_sim::sim::{Pause, Simulation};
 
-use crate::address::{Address, Files, Root, RunKey};
+use crate::address::{Files, Root, RunKey};
 use crate::clock::Began;
 use crate::experiment::{self, Chance, Experiment, RunError};
-use crate::series::PointSeries;
 
 /// What makes the runs of a point.
 #[derive(Clone, Debug)]
@@ -68,15 +67,15 @@ impl Task {
         }
     }
 
-    /// Makes one run; `None` if `is_over` was true before it ended. A run of an experiment is not interrupted, and has no series.
+    /// Makes one run; `None` if `is_over` was true before it ended. A run of an experiment is not interrupted, and not looked at.
     pub(crate) fn run(
         &self,
         key: RunKey,
-        series: Option<(&PointSeries, &Address)>,
+        look: &mut dyn Look,
         is_over: &dyn Fn() -> bool,
     ) -> Result<Option<Metrics>, RunError> {
         match self {
-            Self::Scenario { scenario, files } => simulate(scenario, key, files, series, is_over),
+            Self::Scenario { scenario, files } => simulate(scenario, key, files, look, is_over),
             Self::Experiment(_) if is_over() => Ok(None),
             Self::Experiment(trial) => trial.run(key).map(Some),
         }
@@ -91,17 +90,42 @@ const FIRST: Duration = Duration::from_millis(1);
 const QUICK: Real = Real::from_millis(5);
 const SLOW: Real = Real::from_millis(50);
 
-/// [`Scenario::run`], which can be stopped, and writes time series.
+/// Looks at a run from beside it.
+pub(crate) trait Look {
+    /// A run begins.
+    fn begin(&mut self, scenario: &Scenario, planned: &Planned, sim: &mut Simulation);
+    /// As [`Simulation::run_until`].
+    fn run_until(&mut self, sim: &mut Simulation, to: Instant) -> Pause;
+    /// The run is over.
+    fn end(&mut self, sim: &mut Simulation) -> Result<(), RunError>;
+}
+
+/// Looks at nothing.
+pub(crate) struct Blind;
+
+impl Look for Blind {
+    fn begin(&mut self, _: &Scenario, _: &Planned, _: &mut Simulation) {}
+
+    fn run_until(&mut self, sim: &mut Simulation, to: Instant) -> Pause {
+        sim.run_until(to)
+    }
+
+    fn end(&mut self, _: &mut Simulation) -> Result<(), RunError> {
+        Ok(())
+    }
+}
+
+/// [`Scenario::run`], which can be stopped and looked at.
 fn simulate(
     scenario: &Scenario,
     key: RunKey,
     files: &Files,
-    series: Option<(&PointSeries, &Address)>,
+    look: &mut dyn Look,
     is_over: &dyn Fn() -> bool,
 ) -> Result<Option<Metrics>, RunError> {
     let Plan { builder, planned } = scenario.plan(key.seed, key.run, files)?;
     let mut sim = builder.build();
-    let mut looked = series.map(|(series, id)| (series, id, series.sampler(scenario, &planned, &mut sim)));
+    look.begin(scenario, &planned, &mut sim);
     let whole = scenario.stop.saturating_since(Instant::ZERO).as_nanos();
     let longest = Duration::from_nanos((whole / SLICES).max(1));
     let mut slice = FIRST.min(longest);
@@ -110,15 +134,8 @@ fn simulate(
             return Ok(None);
         }
         let (next, began) = ((sim.now() + slice).min(scenario.stop), Began::now());
-        let pause = match &mut looked {
-            Some((_, _, sampler)) => sampler.run_until(&mut sim, next),
-            None => sim.run_until(next),
-        };
-        if pause != Pause::Reached || next == scenario.stop {
-            if let Some((series, id, sampler)) = looked {
-                let written = series.write(key, id, sampler, &mut sim);
-                written.map_err(|error| RunError::Failed(error.to_string()))?;
-            }
+        if look.run_until(&mut sim, next) != Pause::Reached || next == scenario.stop {
+            look.end(&mut sim)?;
             return Ok(Some(scenario.metrics(&planned, &sim)));
         }
         // Where slices end does not show in what a run says.
