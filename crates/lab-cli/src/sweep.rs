@@ -100,14 +100,6 @@ pub(crate) fn failed(error: anabranch_sweep::Error) -> Error {
 pub(crate) fn main(arguments: &Arguments, policies: &Policies) -> Result<(), Error> {
     let spec = Spec::read(&arguments.spec, anabranch_lab::EXPERIMENTS).map_err(failed)?;
     let mut sweep = Sweep::new(spec.with_policies(policies.clone())).map_err(failed)?;
-    if let Some(folder) = &arguments.series {
-        let format = match arguments.series_format {
-            SeriesFormat::Parquet => Format::Parquet,
-            SeriesFormat::Csv => Format::Csv,
-        };
-        let series = Series { folder: folder.clone(), every: arguments.series_every, format };
-        sweep = sweep.with_series(series).map_err(failed)?;
-    }
     let folder =
         arguments.out.clone().unwrap_or_else(|| PathBuf::from(format!("{}-sweep", stem(&arguments.spec))));
     check_apart(
@@ -116,6 +108,14 @@ pub(crate) fn main(arguments: &Arguments, policies: &Policies) -> Result<(), Err
     )?;
     let threads = usize::from(arguments.jobs.unwrap_or(0));
     let points = pool(threads).and_then(|pool| pool.install(|| sweep.all_points())).map_err(failed)?;
+    if let Some(folder) = &arguments.series {
+        let format = match arguments.series_format {
+            SeriesFormat::Parquet => Format::Parquet,
+            SeriesFormat::Csv => Format::Csv,
+        };
+        let series = Series { folder: folder.clone(), every: arguments.series_every, format };
+        sweep = sweep.with_series(series, &points).map_err(failed)?;
+    }
     let mut store = open(&folder)?;
     if arguments.dry_run {
         return report::standing(&sweep, &points, &store, arguments.shard, arguments.json);

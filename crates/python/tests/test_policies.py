@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import os
 import pickle
 import random
 import signal
@@ -440,6 +441,21 @@ def test_sweeps_over_policies(network: ab.Scenario, tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
+def test_a_source_has_one_digest_in_all_processes() -> None:
+    program = (
+        "from anabranch import Controller; from anabranch._policies import digest\n"
+        "class Mine(Controller):\n    def on_rtt(self, now, view, rtt):\n        return rtt in {'a', 'b', 'c'}, object\n"
+        "print(digest(Mine))"
+    )
+    made = [
+        subprocess.run(
+            [sys.executable, "-c", program], env={**os.environ, "PYTHONHASHSEED": seed}, check=True, capture_output=True
+        ).stdout
+        for seed in ("1", "2", "3")
+    ]
+    assert made[0] and len(set(made)) == 1
+
+
 def test_classes_of_one_name_are_not_the_same(network: ab.Scenario) -> None:
     def make(gain: float, more: bool) -> Callable[[Start], ab.Controller]:
         class Mine(NewReno):
@@ -455,6 +471,35 @@ def test_classes_of_one_name_are_not_the_same(network: ab.Scenario) -> None:
     scenarios = [in_python(network, make=one) for one in made]
     assert len({scenario.hash for scenario in scenarios}) == len(made)
     assert in_python(network, make=make(0, False)).hash == scenarios[0].hash
+
+    def attribute(gain: float) -> type[ab.Controller]:
+        return type("Mine", (NewReno,), {"gain": gain})
+
+    def static(gain: float) -> type[ab.Controller]:
+        class Mine(NewReno):
+            @staticmethod
+            def gain() -> float:
+                return gain
+
+            @property
+            def half(self) -> float:
+                return gain / 2
+
+        return Mine
+
+    def within(gain: float) -> type[ab.Controller]:
+        class Inner:
+            half = gain / 2
+
+        class Mine(NewReno):
+            def inner(self) -> object:
+                return Inner()
+
+        return Mine
+
+    for one_of in (attribute, static, within):
+        hashes = [in_python(network, make=one_of(gain)).hash for gain in (0.5, 0.7, 0.5)]
+        assert hashes[0] == hashes[2] != hashes[1], one_of
     # What is not used alters nothing.
     assert network.with_congestion("mine", NewReno).hash == network.hash
     assert ab.run(scenarios[0])["scenario_hash"] == [scenarios[0].hash]

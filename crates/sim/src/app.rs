@@ -298,6 +298,11 @@ impl<'a> Ctx<'a> {
         self.world.set_app_timer(self.app, deadline);
     }
 
+    /// When the application was to start for the first time, which it did later if its node was down.
+    pub fn planned_start(&self) -> Instant {
+        self.world.planned_start(self.app)
+    }
+
     /// The random stream of `purpose` on this node. The same purpose gives the same numbers again, so ask
     /// once and keep it.
     pub fn stream(&self, purpose: &str) -> Stream {

@@ -300,6 +300,11 @@ impl World {
         }
     }
 
+    /// When an application was to start for the first time.
+    pub(crate) fn planned_start(&self, app: AppId) -> Instant {
+        self.apps[app.0 as usize].start
+    }
+
     pub(crate) fn set_app_timer(&mut self, app: AppId, deadline: Option<Instant>) {
         let record = &mut self.apps[app.0 as usize];
         record.deadline = deadline;

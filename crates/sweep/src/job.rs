@@ -144,7 +144,7 @@ impl Job {
         let RunKey { seed, run } = key;
         let id = self.root.run(seed, run);
         let mut look: Box<dyn Look + '_> = match &self.series {
-            Some(series) => series.look(key, id),
+            Some(series) => series.look(key),
             None => Box::new(Blind),
         };
         let work = std::panic::AssertUnwindSafe(|| self.task.run(key, &mut *look, is_over));

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::address::{Address, RunKey};
+use crate::address::RunKey;
 use crate::points::Sweep;
 use crate::series::Series;
 use crate::task::{Blind, Look};
@@ -16,7 +16,7 @@ impl PointSeries {
         Arc::new(Self)
     }
 
-    pub(crate) fn look(&self, _: RunKey, _: Address) -> Box<dyn Look + '_> {
+    pub(crate) fn look(&self, _: RunKey) -> Box<dyn Look + '_> {
         Box::new(Blind)
     }
 }

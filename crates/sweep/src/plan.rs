@@ -67,7 +67,9 @@ impl Sweep {
     pub(crate) fn standing_from(&self, point: &Point, store: &Store, least: u64) -> Standing {
         let enough = match &self.spec().runs {
             Runs::Fixed(runs) => {
-                let keys = self.addresses(point, *runs).filter(|(_, address)| !self.has(store, address));
+                let keys = self
+                    .addresses(point, *runs)
+                    .filter(|(key, address)| !self.has(store, point, *key, address));
                 let missing: Vec<RunKey> = keys.map(|(key, _)| key).collect();
                 return Standing { runs: *runs, complete: missing.is_empty(), met: None, missing };
             }
@@ -84,7 +86,7 @@ impl Sweep {
             }
             let (mut missing, mut values) = (Vec::new(), Vec::new());
             for (key, address) in self.addresses(point, runs) {
-                match self.has(store, &address) {
+                match self.has(store, point, key, &address) {
                     true => values.extend(store.figure(&address, &enough.metric)),
                     false => missing.push(key),
                 }

@@ -3,16 +3,18 @@
 
 #[cfg(feature = "tables")]
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use anabranch_sim::scenario::{Place, Scenario, ScenarioError, Source, Tree};
+use anabranch_sim::series::TABLES;
 use bytes::Bytes;
 use rayon::prelude::*;
 use serde_json::Value;
+use sha2::{Digest, Sha256};
 
-use crate::address::{Address, Files, Root};
+use crate::address::{Address, Files, Root, RunKey};
 use crate::error::Error;
 #[cfg(feature = "tables")]
 use crate::experiment::json_value;
@@ -151,11 +153,13 @@ impl Sweep {
         })
     }
 
-    /// The same, of which runs also write time series. A run whose files are missing is due, though its row may be there.
+    /// The same, of which runs also write time series. `points` are those of [`Sweep::all_points`]. A run whose files are missing is due,
+    /// though its row may be there.
     ///
     /// # Errors
-    /// [`Error::Impossible`] of an experiment: its runs are its own.
-    pub fn with_series(mut self, series: Series) -> Result<Self, Error> {
+    /// [`Error::Impossible`] of an experiment, whose runs are its own; of a parameter with the name of a column; of a seed that is too large;
+    /// of a folder that has time series of other points, of another build, or at another interval. A folder that cannot be used.
+    pub fn with_series(mut self, series: Series, points: &[Point]) -> Result<Self, Error> {
         if let Some(experiment) = self.spec.experiment() {
             return Err(Error::Impossible {
                 message: format!(
@@ -165,6 +169,28 @@ impl Sweep {
                 hint: "sweep over a scenario, such as a file of scenarios/papers".to_owned(),
             });
         }
+        let columns = TABLES.iter().flat_map(|table| table.columns).map(|column| column.name);
+        let taken: BTreeSet<&str> = columns.chain(["point", "seed", "run"]).collect();
+        if let Some(name) = self.names().find(|name| taken.contains(name)) {
+            return Err(Error::Impossible {
+                message: format!("the parameter `{name}` has the name of a column of time series"),
+                hint: "give the alias another name, or say the path that it stands for".to_owned(),
+            });
+        }
+        if let Some(seed) = self.seeds.iter().find(|seed| i64::try_from(**seed).is_err()) {
+            return Err(Error::Impossible {
+                message: format!("the seed {seed} is too large for the tables of time series"),
+                hint: format!("take one up to {}", i64::MAX),
+            });
+        }
+        // Values that are spelled in another way may be columns of another type.
+        let spelled = (0..self.points).map(|point| format!("{:?}", self.parameters(point)));
+        let mut hash = Sha256::new();
+        for (point, spelled) in points.iter().zip(spelled) {
+            hash.update(point.root.run(0, 0).0);
+            hash.update(Sha256::digest(spelled));
+        }
+        series.claim(hash.finalize().into())?;
         self.series = Some(series);
         Ok(self)
     }
@@ -175,8 +201,8 @@ impl Sweep {
     }
 
     /// Whether all that a run is to leave is there.
-    pub(crate) fn has(&self, store: &Store, run: &Address) -> bool {
-        store.contains(run) && self.series.as_ref().is_none_or(|series| series.has(run))
+    pub(crate) fn has(&self, store: &Store, point: &Point, key: RunKey, run: &Address) -> bool {
+        store.contains(run) && self.series.as_ref().is_none_or(|series| series.has(point.index, key))
     }
 
     /// What was asked for.

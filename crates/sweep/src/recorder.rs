@@ -1,13 +1,10 @@
 //! Time series of the runs of a sweep: for each run and each table that has rows a file of its own, so that runs can be made side by side,
 //! in several processes, and go on where they were interrupted.
 //!
-//! `connections/RUN.parquet` has the rows of [`anabranch_sim::series::TABLES`] behind columns that tell runs apart: `point`, the
+//! `connections/POINT-SEED-RUN.parquet` has the rows of [`anabranch_sim::series::TABLES`] behind columns that tell runs apart: `point`, the
 //! parameters, `seed` and `run`. The files of a folder together are one table (`pyarrow.dataset`, `polars.scan_parquet("…/*.parquet")`).
-//! `runs/RUN.parquet` has a row for the run itself; it is written last, so that a run is done once it is there.
+//! `runs/POINT-SEED-RUN.parquet` has a row for the run itself; it is written last, so that a run is done once it is there.
 
-use std::fs::{self, File};
-use std::io::{self, Write};
-use std::path::Path;
 use std::sync::Arc;
 
 use anabranch_core::time::Instant;
@@ -15,48 +12,40 @@ use anabranch_sim::scenario::{Planned, Scenario};
 use anabranch_sim::series::{Cell, Rows, Sampler, TABLES};
 use anabranch_sim::sim::{Pause, Simulation};
 
-use crate::address::{Address, RunKey};
+use crate::address::RunKey;
 use crate::error::Error;
 use crate::experiment::RunError;
 use crate::points::Sweep;
-use crate::series::{Format, RUNS, Series};
+use crate::series::{Format, RUNS, Series, whole};
 use crate::table::{Column, Frame, Values, single};
 use crate::task::Look;
 
 /// Writes the files of a run, each whole or not at all.
-fn write(series: &Series, run: &Address, known: &[Column], tables: Tables) -> Result<(), Error> {
+fn write(
+    series: &Series,
+    (point, key): (usize, RunKey),
+    known: &[Column],
+    tables: Tables,
+) -> Result<(), Error> {
+    let put = |table: &str, frame: &Frame| {
+        whole(&series.file(table, point, key), |file| match series.format {
+            Format::Parquet => frame.write_parquet(file),
+            Format::Csv => frame.write_csv(file),
+        })
+    };
     for (name, columns) in tables {
         let rows = columns.first().map_or(0, |column| column.values.len());
         let known = known.iter().map(|column| column.repeated(rows));
-        whole(series.format, &series.file(name, run), &Frame::new(known.chain(columns).collect())?)?;
+        put(name, &Frame::new(known.chain(columns).collect())?)?;
     }
-    whole(series.format, &series.file(RUNS, run), &Frame::new(known.to_vec())?)
-}
-
-fn whole(format: Format, path: &Path, frame: &Frame) -> Result<(), Error> {
-    let failed = |error: io::Error| Error::Store { doing: "write", path: path.to_owned(), error };
-    if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder).map_err(failed)?;
-    }
-    // Of another process that makes the same run.
-    let part = path.with_extension(format!("{}.{}.part", format.extension(), std::process::id()));
-    let written = File::create(&part).map_err(failed).and_then(|mut file| {
-        match format {
-            Format::Parquet => frame.write_parquet(&mut file)?,
-            Format::Csv => frame.write_csv(&mut file)?,
-        }
-        file.flush().and_then(|()| fs::rename(&part, path)).map_err(failed)
-    });
-    if written.is_err() {
-        let _ = fs::remove_file(&part);
-    }
-    written
+    put(RUNS, &Frame::new(known.to_vec())?)
 }
 
 /// The series of one point, with what its runs have in common.
 #[derive(Clone, Debug)]
 pub(crate) struct PointSeries {
     series: Series,
+    point: usize,
     /// `point` and the parameters, with a value each.
     known: Vec<Column>,
 }
@@ -65,12 +54,12 @@ impl PointSeries {
     pub(crate) fn shared(series: &Series, sweep: &Sweep, point: usize) -> Arc<Self> {
         let mut known = vec![Column::number("point", point as u64)];
         known.extend(single(sweep, point));
-        Arc::new(Self { series: series.clone(), known })
+        Arc::new(Self { series: series.clone(), point, known })
     }
 
     /// What looks at one of its runs, and writes what it has seen.
-    pub(crate) fn look(&self, key: RunKey, id: Address) -> Box<dyn Look + '_> {
-        Box::new(Recording { series: self, key, id, sampler: None })
+    pub(crate) fn look(&self, key: RunKey) -> Box<dyn Look + '_> {
+        Box::new(Recording { series: self, key, sampler: None })
     }
 }
 
@@ -78,7 +67,6 @@ impl PointSeries {
 struct Recording<'p> {
     series: &'p PointSeries,
     key: RunKey,
-    id: Address,
     /// There since the run has begun.
     sampler: Option<Sampler<Columns>>,
 }
@@ -100,7 +88,8 @@ impl Look for Recording<'_> {
         let Some(sampler) = self.sampler.take() else { return Ok(()) };
         let own = [Column::number("seed", self.key.seed), Column::number("run", self.key.run)];
         let known: Vec<Column> = self.series.known.iter().cloned().chain(own).collect();
-        let written = write(&self.series.series, &self.id, &known, sampler.finish(sim).tables());
+        let written =
+            write(&self.series.series, (self.series.point, self.key), &known, sampler.finish(sim).tables());
         written.map_err(|error| RunError::Failed(error.to_string()))
     }
 }

@@ -81,22 +81,61 @@ def digest(make: object) -> str:
 def _describe(make: object, parts: list[str]) -> None:
     if isinstance(make, functools.partial):
         _describe(make.func, parts)
-        parts.append(repr((make.args, sorted(make.keywords.items()))))
+        _value((make.args, make.keywords), parts)
     elif isinstance(make, type):
         for cls in make.__mro__:
             if cls is not object and not cls.__module__.startswith("anabranch."):
                 parts.append(f"{cls.__module__}.{cls.__qualname__}")
                 parts.append(_source(cls))
-                for _, member in sorted(vars(cls).items()):
-                    if isinstance(member, FunctionType):
-                        _code(member, parts)
+                for name, member in sorted(vars(cls).items()):
+                    if name not in _OWN_OF_CLASSES:
+                        parts.append(name)
+                        _value(member, parts)
     elif isinstance(make, FunctionType):
         parts.append(f"{make.__module__}.{make.__qualname__}")
         parts.append(_source(make))
         _code(make, parts)
     else:
         _describe(type(make), parts)
-        parts.append(repr(make))
+        _value(vars(make) if hasattr(make, "__dict__") else repr(make), parts)
+
+
+# What Python puts into each class, and which says nothing of what it does.
+_OWN_OF_CLASSES = {"__dict__", "__doc__", "__firstlineno__", "__module__", "__static_attributes__", "__weakref__"}
+
+
+def _value(value: object, parts: list[str]) -> None:
+    """A value by what it says, and never by where it is in memory: the same in all processes."""
+    parts.append(type(value).__qualname__)
+    if isinstance(value, FunctionType):
+        _code(value, parts)
+    elif isinstance(value, (staticmethod, classmethod)):
+        _value(value.__func__, parts)
+    elif isinstance(value, property):
+        _value((value.fget, value.fset, value.fdel), parts)
+    elif isinstance(value, (type, functools.partial)):
+        # The class itself, for `super()`, is under way already.
+        if f"{value!r}" not in parts:
+            parts.append(f"{value!r}" if isinstance(value, type) else "")
+            _describe(value, parts)
+    elif isinstance(value, CodeType):
+        parts.extend((value.co_name, value.co_code.hex(), repr(value.co_names), repr(value.co_varnames)))
+        _value(value.co_consts, parts)
+    elif isinstance(value, (tuple, list)):
+        parts.append(str(len(value)))
+        for item in value:
+            _value(item, parts)
+    elif isinstance(value, (set, frozenset)):
+        parts.extend(sorted(repr(item) for item in value))
+    elif isinstance(value, dict):
+        parts.append(str(len(value)))
+        for key in sorted(value, key=repr):
+            parts.append(repr(key))
+            _value(value[key], parts)
+    elif isinstance(value, (str, bytes, int, float, complex, type(None), type(...))):
+        parts.append(repr(value))
+    elif hasattr(value, "tobytes"):
+        parts.extend((repr(getattr(value, "shape", "")), repr(getattr(value, "dtype", "")), value.tobytes().hex()))
 
 
 def _source(of: Any) -> str:
@@ -108,18 +147,11 @@ def _source(of: Any) -> str:
 
 def _code(function: FunctionType, parts: list[str]) -> None:
     """A function by its code, since a source may be that of another class of the same name, and with what it encloses."""
-    parts.append(repr(_plain(function.__code__)))
-    parts.append(repr((function.__defaults__, function.__kwdefaults__)))
+    _value(function.__code__, parts)
+    _value((function.__defaults__, function.__kwdefaults__), parts)
     for cell in function.__closure__ or ():
         try:
             content = cell.cell_contents
         except ValueError:
             continue
-        # The class itself, for `super()`.
-        if not isinstance(content, type):
-            parts.append(repr(content))
-
-
-def _plain(code: CodeType) -> tuple[Any, ...]:
-    constants = [_plain(one) if isinstance(one, CodeType) else repr(one) for one in code.co_consts]
-    return code.co_name, code.co_code.hex(), constants, code.co_names, code.co_varnames
+        _value(content, parts)

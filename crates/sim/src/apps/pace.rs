@@ -218,7 +218,7 @@ impl Pace {
     pub(super) fn start(&mut self, ctx: &Ctx<'_>) -> Option<Instant> {
         let random = self.random.insert(ctx.stream(&self.purpose));
         if let Spacing::Trace(trace) = &self.spacing {
-            let (begin, _) = self.traced.unwrap_or((ctx.now(), 0));
+            let begin = ctx.planned_start();
             let row = trace.schedule.row_from(ctx.now().saturating_since(begin));
             self.traced = Some((begin, row));
             return trace.schedule.time(row).map(|time| begin + time).filter(|first| self.is_timely(*first));

@@ -82,7 +82,7 @@ pub struct FlowFigures {
     pub lost_packets: u64,
     /// `lost_packets` over the packets that were lost or arrived; `None` if there are none.
     pub loss_ratio: Option<f64>,
-    /// Octets of payload that arrived, without those that had arrived before.
+    /// Octets of payload that arrived within the window, without those that had arrived before.
     pub payload_bytes: u64,
     /// Mean one-way delay in seconds, as the following.
     pub delay_mean: Option<f64>,
@@ -565,6 +565,10 @@ impl Counter {
         };
         let flow = &mut self.flows[under_way.flow];
         flow.receive(now, &under_way);
+        // What arrives behind the window would make goodputs larger than the link.
+        if !self.is_open {
+            return;
+        }
         let arrived = &mut flow.payload;
         arrived.octets += match (carried, data) {
             (Carried::Tcp(segment), _) => {

@@ -365,12 +365,13 @@ impl Radio {
         let sleeps = self.sleeps(Station(to));
         let Some(listener) = &mut self.macs[station as usize].csl else { return };
         listener.wakeups = 0;
-        match end {
-            FrameEnd::Acknowledged { pending: true } if sleeps => {
-                listener.waiting = Some((to, now + csl.frame_pending_wait));
-            }
-            FrameEnd::NoAck => listener.forget(to),
-            FrameEnd::Acknowledged { .. } | FrameEnd::Other => {}
+        // A receiver that was not told of more sleeps, whatever it was told before.
+        listener.waiting = match end {
+            FrameEnd::Acknowledged { pending: true } if sleeps => Some((to, now + csl.frame_pending_wait)),
+            _ => listener.waiting.filter(|(who, _)| *who != to),
+        };
+        if end == FrameEnd::NoAck {
+            listener.forget(to);
         }
     }
 

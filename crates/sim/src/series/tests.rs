@@ -404,7 +404,7 @@ fn flows_have_a_row_each_whatever_is_sampled() {
     let tables = [Duration::ZERO, Duration::from_secs(1)].map(|every| {
         let Plan { builder, planned } = scenario.plan(1, 0, &BTreeMap::new()).unwrap();
         let mut sim = builder.build();
-        let [.., flows] = series(&scenario, &planned, &mut sim, every);
+        let [.., flows, _] = series(&scenario, &planned, &mut sim, every);
         (flows, scenario.metrics(&planned, &sim))
     });
     assert_eq!(tables[0].0, tables[1].0);

@@ -43,6 +43,11 @@ fn series(place: &Path, format: Format) -> Series {
     Series { folder: place.join("series"), every: EVERY, format }
 }
 
+fn with(sweep: Sweep, series: Series) -> Result<Sweep, Error> {
+    let points = sweep.all_points().expect("points");
+    sweep.with_series(series, &points)
+}
+
 /// Makes what is due: how many runs, and the table.
 fn done(sweep: &Sweep, place: &Path) -> (u64, Vec<u8>) {
     let points = sweep.all_points().expect("points");
@@ -75,7 +80,7 @@ fn numbers(frame: &Frame, name: &str) -> Vec<f64> {
 fn files_have_what_a_run_alone_says() {
     let place = place();
     let (_, without) = done(&sweep(place.path()), &place.path().join("without"));
-    let sweep = sweep(place.path()).with_series(series(place.path(), Format::Parquet)).expect("a scenario");
+    let sweep = with(sweep(place.path()), series(place.path(), Format::Parquet)).expect("a scenario");
     assert_eq!(done(&sweep, place.path()), (8, without));
     let points = sweep.all_points().expect("points");
     let mut seen = BTreeMap::new();
@@ -117,7 +122,7 @@ fn files_have_what_a_run_alone_says() {
 fn a_sweep_goes_on_with_the_files_that_are_missing() {
     let place = place();
     let (_, without) = done(&sweep(place.path()), place.path());
-    let sweep = sweep(place.path()).with_series(series(place.path(), Format::Csv)).expect("a scenario");
+    let sweep = with(sweep(place.path()), series(place.path(), Format::Csv)).expect("a scenario");
     assert_eq!(done(&sweep, place.path()), (8, without.clone()), "rows are there, and their series are not");
     assert_eq!(done(&sweep, place.path()).0, 0);
     let all = || {
@@ -142,10 +147,63 @@ fn a_sweep_goes_on_with_the_files_that_are_missing() {
 #[test]
 fn what_cannot_be_written_ends_the_sweep_with_its_name() {
     let place = place();
-    fs::write(place.path().join("series"), "a file").expect("a file");
-    let sweep = sweep(place.path()).with_series(series(place.path(), Format::Parquet)).expect("a scenario");
+    let sweep = with(sweep(place.path()), series(place.path(), Format::Parquet)).expect("a scenario");
+    fs::write(place.path().join("series/connections"), "a file").expect("a file");
     let points = sweep.all_points().expect("points");
     let mut store = Store::open(place.path().join("rows")).expect("a store");
     let error = execute(&sweep, &points, &mut store, Options::default(), &Watch::default()).unwrap_err();
-    assert!(matches!(error, Error::Run { .. }) && error.to_string().contains("series"), "{error}");
+    assert!(matches!(error, Error::Run { .. }) && error.to_string().contains("connections"), "{error}");
+    let taken = Series { folder: place.path().join("network.toml"), every: EVERY, format: Format::Csv };
+    assert!(matches!(with(self::sweep(place.path()), taken).unwrap_err(), Error::Store { .. }));
+}
+
+/// A folder has the series of the same points at one interval; runs may become more.
+#[test]
+fn a_folder_is_of_one_table() {
+    let place = place();
+    let of = |spec: &str| {
+        Sweep::new(Spec::parse("spec.toml", spec, place.path(), &[]).expect("a spec")).expect("a sweep")
+    };
+    let first = with(of(SPEC), series(place.path(), Format::Csv)).expect("a new folder");
+    assert_eq!(done(&first, place.path()).0, 8);
+    let more = with(of(&SPEC.replace("runs = 2", "runs = 3")), series(place.path(), Format::Csv))
+        .expect("more runs");
+    assert_eq!(done(&more, place.path()).0, 4);
+    for spec in [SPEC.replace("\"50 kB\"", "\"50 kB\", \"60 kB\""), SPEC.replace("\"0 %\"", "0.0")] {
+        let error = with(of(&spec), series(place.path(), Format::Csv)).unwrap_err();
+        assert!(error.to_string().contains("other points"), "{error}");
+    }
+    let slower = Series { every: EVERY * 2, ..series(place.path(), Format::Csv) };
+    assert!(with(of(SPEC), slower).unwrap_err().to_string().contains("another interval"));
+    let large = of(&format!("seeds = [18446744073709551615]\n{SPEC}"));
+    assert!(with(large, series(place.path(), Format::Csv)).unwrap_err().to_string().contains("too large"));
+}
+
+/// Points that mean the same have files of their own.
+#[test]
+fn equal_points_have_series_each() {
+    let place = place();
+    let spec = "scenario = \"network.toml\"\nruns = 3\n[grid]\n\"link.cable.delay\" = [\"10 ms\", \"10000 us\", \"20 ms\"]\n";
+    for turn in 0..10 {
+        let sweep =
+            Sweep::new(Spec::parse("spec.toml", spec, place.path(), &[]).expect("a spec")).expect("a sweep");
+        let folder = place.path().join(format!("series{turn}"));
+        let sweep = with(sweep, Series { folder: folder.clone(), every: EVERY, format: Format::Csv })
+            .expect("a folder");
+        done(&sweep, &place.path().join(format!("rows{turn}")));
+        assert_eq!(files(&folder.join("runs")).len(), 9);
+        assert_eq!(files(&folder.join("queues")).len(), 9);
+    }
+}
+
+#[test]
+fn a_parameter_with_the_name_of_a_column_is_refused() {
+    let place = place();
+    let network = format!("{NETWORK}[alias]\nbytes = \"transfer.file.bytes\"\n");
+    fs::write(place.path().join("network.toml"), network).expect("a file");
+    let spec = "scenario = \"network.toml\"\n[grid]\nbytes = [\"10 kB\"]\n";
+    let sweep =
+        Sweep::new(Spec::parse("spec.toml", spec, place.path(), &[]).expect("a spec")).expect("a sweep");
+    let error = with(sweep, series(place.path(), Format::Csv)).unwrap_err();
+    assert_eq!(error.to_string(), "the parameter `bytes` has the name of a column of time series");
 }

@@ -1,4 +1,5 @@
-//! Queue disciplines, ours and ns-3's, at which the same packets come at the same times: nothing but the disciplines can differ.
+//! Queue disciplines, ours and ns-3's, at which the same packets come at the same times: no transport can make the difference. ns-3's
+//! device has room for a packet behind the discipline, whose wait does not count; where packets come slower than they go, that shows.
 
 use std::collections::BTreeMap;
 use std::env;

@@ -311,7 +311,7 @@ class Arrivals
 
 // The queue disc of that name, with the constants of its standard; of RED those of its authors, as ours has them.
 TrafficControlHelper
-Discipline(const std::string& name, uint32_t queue)
+Discipline(const std::string& name, uint32_t queue, uint64_t rate)
 {
     TrafficControlHelper helper;
     QueueSizeValue most(QueueSize(QueueSizeUnit::PACKETS, queue));
@@ -326,7 +326,9 @@ Discipline(const std::string& name, uint32_t queue)
                                 "Gentle", BooleanValue(true),
                                 // As the paper has it. ns-2 and ns-3 wait for 1/p packets after each drop.
                                 "Wait", BooleanValue(false),
-                                "MeanPktSize", UintegerValue(500));
+                                // How fast the mean falls while nothing waits: by the packets that could have gone.
+                                "LinkBandwidth", DataRateValue(DataRate(rate)),
+                                "MeanPktSize", UintegerValue(PACKET));
     }
     else if (name == "codel")
     {
@@ -438,7 +440,7 @@ main(int argc, char* argv[])
     if (hasDisc)
     {
         NetDeviceContainer first(devices.Get(0));
-        QueueDiscContainer discs = Discipline(disc, queue).Install(first);
+        QueueDiscContainer discs = Discipline(disc, queue, rate).Install(first);
         discs.Get(0)->TraceConnectWithoutContext("SojournTime", MakeCallback(&Waits::Left, &waits));
     }
     Ipv6AddressHelper addresses("fd00::", Ipv6Prefix(64));

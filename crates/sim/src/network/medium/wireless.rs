@@ -377,9 +377,10 @@ impl Medium for Wireless {
         let energy = ("energy_j", wireless.radio.energy_j(now, station), "J");
         let mut figures: Vec<_> = counts.chain([energy]).collect();
         if wireless.radio.has_sleepers() {
-            let asleep = wireless.radio.state_time(now, station).sleep.as_secs_f64();
-            let all = now.as_secs_f64();
-            let duty_cycle = if all > 0.0 { 1.0 - asleep / all } else { 1.0 };
+            let times = wireless.radio.state_time(now, station);
+            let awake = (times.transmit + times.receive + times.listen).as_secs_f64();
+            let on = awake + times.sleep.as_secs_f64();
+            let duty_cycle = if on > 0.0 { awake / on } else { 1.0 };
             figures.extend([("wakeups", m.wakeups as f64, "1"), ("duty_cycle", duty_cycle, "1")]);
         }
         Some(("radio", figures))

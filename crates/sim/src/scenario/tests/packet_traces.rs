@@ -127,6 +127,19 @@ fn a_node_that_was_down_goes_on_where_the_trace_is() {
     }
 }
 
+/// Times count from when the source was to start, also if its node was down then.
+#[test]
+fn a_node_that_is_down_at_the_start_joins_the_trace() {
+    let rows = "0,100\n1,120\n2,140\n4,180\n";
+    let events = "[[event]]\nat = \"500 ms\"\naction = \"fail-node\"\nnode = \"a\"\n\
+                  [[event]]\nat = \"2900 ms\"\naction = \"recover-node\"\nnode = \"a\"\n";
+    for over in ["udp", "tcp", "rdca"] {
+        let (arrived, _) = run(&pair(rows, &format!("over = \"{over}\"\nstart = \"1 s\"\n{events}")), rows);
+        let expected = if over == "udp" { &[(5000, 180)][..] } else { &[(3000, 140), (5000, 180)] };
+        assert_eq!(arrived, expected, "{over}");
+    }
+}
+
 /// Several sources play the same trace, at random beginnings if these are wanted.
 #[test]
 fn sources_follow_one_trace_each() {
