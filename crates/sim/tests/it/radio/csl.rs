@@ -275,6 +275,29 @@ fn frame_pending_makes_a_stream_as_fast_as_without_sleep() {
     assert!((one_by_one as f64 - periods).abs() < 3.0, "{one_by_one} {periods}");
 }
 
+/// The receiver sleeps after a frame that none follows, though it was told of one before: the next needs wake-up frames.
+#[test]
+fn a_receiver_sleeps_once_no_frame_follows() {
+    let config = sampled(PERIOD);
+    let csl = CslConfig { frame_pending_wait: Duration::from_millis(400), ..config.csl.unwrap() };
+    let mut air = Air::sampling(RadioConfig { csl: Some(csl), ..config }, &PAIR, &[], 1);
+    air.send_with_more(0, 1, 127, 0).unwrap();
+    let mut attempts = Vec::new();
+    air.run(secs(2), |air, happening| match happening {
+        Happening::Effect(Effect::Done { tag, attempts: times, .. }) => {
+            attempts.push((tag, times));
+            match tag {
+                0 => air.send(0, 1, 127, 1).unwrap(),
+                1 => air.timer(Duration::from_millis(100), 2),
+                _ => {}
+            }
+        }
+        Happening::Timer(_) => air.send(0, 1, 127, 2).unwrap(),
+        Happening::Effect(_) => {}
+    });
+    assert_eq!(attempts, [(0, 1), (1, 1), (2, 1)]);
+}
+
 #[test]
 fn a_broadcast_has_the_whole_sequence_and_reaches_all() {
     let places = [(0.0, 0.0), (50.0, 0.0), (-50.0, 0.0), (0.0, 60.0), (300.0, 0.0)];
