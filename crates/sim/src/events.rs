@@ -135,8 +135,10 @@ impl<W: Write + Send + 'static> EventLog<W> {
     ///
     /// What the writer failed with first.
     pub fn finish_at(mut self, end: Instant) -> Result<W, io::Error> {
+        // Those of the legs that begin until then count, too.
+        self.write_legs(end);
         let events = self.events;
-        self.at(end, tag::END).number(events);
+        self.begin_event(end, tag::END).number(events);
         self.write();
         match self.error.take() {
             Some(error) => Err(error),
@@ -146,13 +148,18 @@ impl<W: Write + Send + 'static> EventLog<W> {
 
     /// Begins the record of an event, behind those of the legs that have begun by then.
     fn at(&mut self, now: Instant, tag: u8) -> &mut Record {
+        self.write_legs(now);
+        self.begin_event(now, tag)
+    }
+
+    /// Writes the records of the legs that have begun by then.
+    fn write_legs(&mut self, now: Instant) {
         while let Some((node, leg)) = self.legs.next_until(now) {
             let nanos = leg.end.saturating_since(leg.begin).as_nanos().min(format::LONGEST);
             let record = self.begin_event(leg.begin, tag::LEG).number(node.into()).number(nanos);
             record.real(leg.to.x).real(leg.to.y);
             self.write();
         }
-        self.begin_event(now, tag)
     }
 
     /// Time does not run backward in a log.

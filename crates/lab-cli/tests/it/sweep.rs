@@ -476,3 +476,27 @@ fn a_sweep_writes_time_series() {
     let error = place.fails("wrong", &["--series", "x"], 2);
     assert!(error.contains("the experiment `dtc` makes its runs itself, without time series"), "{error}");
 }
+
+/// On a terminal the rate of runs is a number in the colour of the text: a template's precision would be the colour black.
+#[test]
+fn a_terminal_shows_the_rate_in_the_colour_of_the_text() {
+    let place = Place::new("runs = 400\n");
+    let program = assert_cmd::cargo::cargo_bin!("anabranch-lab").display().to_string();
+    let mut command = Command::new("script");
+    command.current_dir(place.folder.path()).env("TERM", "xterm-256color").env_remove("NO_COLOR");
+    command
+        .args(["-qec", &format!("{program} sweep spec.toml --out shown"), "/dev/null"])
+        .stdin(Stdio::null());
+    let Ok(output) = command.output() else {
+        anabranch_testkit::debian::skipped("a look at a terminal: there is no `script` here (bsdutils)");
+        return;
+    };
+    let shown = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{shown}");
+    let rates: Vec<&str> = shown.split("  ").filter(|part| part.ends_with("/s")).collect();
+    assert!(!rates.is_empty(), "{shown:?}");
+    for rate in rates {
+        assert!(rate.trim_end_matches("/s").chars().all(|c| c.is_ascii_digit()), "{rate:?} in {shown:?}");
+    }
+    assert!(!shown.contains("\u{1b}[30m"), "{shown:?}");
+}

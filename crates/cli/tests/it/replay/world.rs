@@ -105,7 +105,9 @@ pub(crate) fn logged(scenario: &Scenario) -> (Simulation, Vec<u8>) {
     sim.observe(EventLog::new(Vec::new(), scenario.log_head(scenario.seed, 0)));
     sim.run_until(scenario.stop);
     let log = sim.take_observer::<EventLog<Vec<u8>>>().expect("it was attached");
-    (sim, log.finish().expect("memory takes it"))
+    // As the program ends it: the run went on after the last event.
+    let end = sim.now();
+    (sim, log.finish_at(end).expect("memory takes it"))
 }
 
 pub(crate) fn replay(log: &[u8]) -> Replay {

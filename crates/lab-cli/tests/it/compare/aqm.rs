@@ -144,7 +144,7 @@ fn page(cells: &[Cell], length: Length, results: &[Vec<(Measured, Measured)>]) -
     let mut text = format!(
         "# Queue disciplines, beside those of ns-3\n\n{}\n\nOne hop with {DELAY} ms in each direction and room for {QUEUE} packets; {runs} runs of {seconds} s \
          without the first {warmup} s. Waits in the queue in ms, goodputs in Mbit/s, means of the runs and their range. ns-3's device has \
-         room for a packet more, which is not in these waits.\n\n\
+         room for a packet behind the discipline.\n\n\
          | discipline | controller | Mbit/s | flows | wait, ns-3 | wait, ours | ratio | goodput, ns-3 | goodput, ours | ratio |\n\
          | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n",
         origin("ns-3", &ns3::version())

@@ -12,6 +12,7 @@
 #include <iostream>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include <ns3/core-module.h>
@@ -216,20 +217,37 @@ struct Peak
     }
 };
 
-// How long packets are in the queue disc. Behind it there is room for one more in the queue of the device.
+// How long packets wait for the transmitter: in the queue disc, and in the queue of the device, which has room for one.
 struct Waits
 {
+    std::unordered_map<uint64_t, Time> came;
     double sum{0.0};
     uint64_t count{0};
     bool counts{false};
 
-    void Left(Time sojourn)
+    void Came(Ptr<const QueueDiscItem> item)
     {
+        came[item->GetPacket()->GetUid()] = Simulator::Now();
+    }
+
+    void Dropped(Ptr<const QueueDiscItem> item)
+    {
+        came.erase(item->GetPacket()->GetUid());
+    }
+
+    void Begins(Ptr<const Packet> packet)
+    {
+        auto found = came.find(packet->GetUid());
+        if (found == came.end())
+        {
+            return;
+        }
         if (counts)
         {
-            sum += sojourn.GetSeconds();
+            sum += (Simulator::Now() - found->second).GetSeconds();
             ++count;
         }
+        came.erase(found);
     }
 
     void Begin()
@@ -368,6 +386,8 @@ SetDefaults(const std::string& controller)
     Config::SetDefault("ns3::TcpSocket::ConnTimeout", TimeValue(Seconds(1)));
     // As Linux: 15. With ns-3's 6, a connection would give up within a run.
     Config::SetDefault("ns3::TcpSocket::DataRetries", UintegerValue(15));
+    // RFC 8289 section 5.5: no packet is dropped while one MTU or less waits. ns-3 asks for less than this.
+    Config::SetDefault("ns3::CoDelQueueDisc::MinBytes", UintegerValue(PACKET + 1));
     // No duplicate address detection, one router solicitation: the link carries nothing but the flows.
     Config::SetDefault("ns3::Icmpv6L4Protocol::DAD", BooleanValue(false));
     Config::SetDefault("ns3::Icmpv6L4Protocol::RsMaxRetransmissionCount", UintegerValue(1));
@@ -441,7 +461,9 @@ main(int argc, char* argv[])
     {
         NetDeviceContainer first(devices.Get(0));
         QueueDiscContainer discs = Discipline(disc, queue, rate).Install(first);
-        discs.Get(0)->TraceConnectWithoutContext("SojournTime", MakeCallback(&Waits::Left, &waits));
+        discs.Get(0)->TraceConnectWithoutContext("Enqueue", MakeCallback(&Waits::Came, &waits));
+        discs.Get(0)->TraceConnectWithoutContext("Drop", MakeCallback(&Waits::Dropped, &waits));
+        devices.Get(0)->TraceConnectWithoutContext("PhyTxBegin", MakeCallback(&Waits::Begins, &waits));
     }
     Ipv6AddressHelper addresses("fd00::", Ipv6Prefix(64));
     Ipv6InterfaceContainer interfaces = addresses.Assign(devices);
