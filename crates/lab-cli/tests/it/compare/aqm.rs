@@ -29,10 +29,10 @@ struct Cell {
 
 /// Seconds of a run, those of them that do not count, and runs.
 #[derive(Clone, Copy, Debug)]
-struct Length {
-    seconds: u64,
-    warmup: u64,
-    runs: u64,
+pub(super) struct Length {
+    pub(super) seconds: u64,
+    pub(super) warmup: u64,
+    pub(super) runs: u64,
 }
 
 /// What a run has come to.

@@ -11,6 +11,7 @@ use anabranch_sim::random::Stream;
 use anabranch_sim::scenario::{Plan, Source};
 use anabranch_stats::Summary;
 
+use super::aqm::Length;
 use super::ns3::{self, Program};
 use super::table::origin;
 use super::{number, publish, side_by_side};
@@ -30,14 +31,6 @@ struct Cell {
     flows: u32,
     /// What comes, as a percentage of the rate.
     load: u32,
-}
-
-/// Seconds of a run, those of them that do not count, and runs.
-#[derive(Clone, Copy, Debug)]
-struct Length {
-    seconds: u64,
-    warmup: u64,
-    runs: u64,
 }
 
 /// What a run has come to.
