@@ -235,6 +235,15 @@ struct Waits
         came.erase(item->GetPacket()->GetUid());
     }
 
+    void Left(Time sojourn)
+    {
+        if (counts)
+        {
+            sum += sojourn.GetSeconds();
+            ++count;
+        }
+    }
+
     void Begins(Ptr<const Packet> packet)
     {
         auto found = came.find(packet->GetUid());
@@ -461,9 +470,17 @@ main(int argc, char* argv[])
     {
         NetDeviceContainer first(devices.Get(0));
         QueueDiscContainer discs = Discipline(disc, queue, rate).Install(first);
-        discs.Get(0)->TraceConnectWithoutContext("Enqueue", MakeCallback(&Waits::Came, &waits));
-        discs.Get(0)->TraceConnectWithoutContext("Drop", MakeCallback(&Waits::Dropped, &waits));
-        devices.Get(0)->TraceConnectWithoutContext("PhyTxBegin", MakeCallback(&Waits::Begins, &waits));
+        // TCP's queues are what the disc makes of them: there its own wait counts, without that in the device.
+        if (arrivals.empty())
+        {
+            discs.Get(0)->TraceConnectWithoutContext("SojournTime", MakeCallback(&Waits::Left, &waits));
+        }
+        else
+        {
+            discs.Get(0)->TraceConnectWithoutContext("Enqueue", MakeCallback(&Waits::Came, &waits));
+            discs.Get(0)->TraceConnectWithoutContext("Drop", MakeCallback(&Waits::Dropped, &waits));
+            devices.Get(0)->TraceConnectWithoutContext("PhyTxBegin", MakeCallback(&Waits::Begins, &waits));
+        }
     }
     Ipv6AddressHelper addresses("fd00::", Ipv6Prefix(64));
     Ipv6InterfaceContainer interfaces = addresses.Assign(devices);
