@@ -14,9 +14,8 @@ use crate::address::{BUILD, Files, Root, RunKey, VERSION};
 use crate::error::Error;
 use crate::experiment::{self, Experiments, Settings};
 use crate::points::{Point, Sweep};
-use crate::recorder::PointSeries;
 use crate::row::{Row, Schema};
-use crate::task::{Blind, Look, Task, Trial};
+use crate::task::{Blind, Look, Recorder, Task, Trial};
 
 /// Some runs of one point.
 #[derive(Clone, Debug)]
@@ -25,8 +24,8 @@ pub struct Job {
     pub point: usize,
     task: Task,
     root: Root,
-    /// Where the runs write time series; a job that is sent away writes none.
-    series: Option<Arc<PointSeries>>,
+    /// What keeps more of the runs than their rows; a job that is sent away has none.
+    recorder: Option<Arc<dyn Recorder>>,
     /// The runs.
     pub runs: Vec<RunKey>,
 }
@@ -60,7 +59,7 @@ impl Job {
             point: point.index,
             task: sweep.task_of(point)?,
             root: point.root,
-            series: sweep.series().map(|series| PointSeries::shared(series, sweep, point.index)),
+            recorder: sweep.recorder(),
             runs,
         })
     }
@@ -115,7 +114,7 @@ impl Job {
         }
         let task = letter.task.task(experiments, policies)?;
         let runs = letter.runs.into_iter().map(|(seed, run)| RunKey { seed, run }).collect();
-        Ok(Self { point: letter.point, root: task.root(), task, series: None, runs })
+        Ok(Self { point: letter.point, root: task.root(), task, recorder: None, runs })
     }
 
     /// Makes all its runs, one after another; `None` if `cancel` has become true meanwhile.
@@ -143,8 +142,8 @@ impl Job {
     ) -> Result<Option<Row>, Error> {
         let RunKey { seed, run } = key;
         let id = self.root.run(seed, run);
-        let mut look: Box<dyn Look + '_> = match &self.series {
-            Some(series) => series.look(key),
+        let mut look: Box<dyn Look + '_> = match &self.recorder {
+            Some(recorder) => recorder.look(self.point, key),
             None => Box::new(Blind),
         };
         let work = std::panic::AssertUnwindSafe(|| self.task.run(key, &mut *look, is_over));

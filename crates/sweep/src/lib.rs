@@ -34,7 +34,7 @@
 //! Code map: [`spec`] is what is asked for, [`points`] what it makes of the scenario or the [`experiment`]; [`address`] names a run by what it depends on;
 //! [`row`] is what a run says and [`store`] keeps it; [`plan`] says what is due, and [`enough`] when a point has enough runs; [`job`]
 //! is runs that can be sent away, [`execute`](mod@execute) makes them on all cores; `table` is the only module that knows Arrow, Parquet and CSV,
-//! and `recorder` writes [`series`] of runs with it. They are there with the feature `tables`, which is on by default.
+//! and `series` writes time series of runs with it. They are there with the feature `tables`, which is on by default.
 
 #![forbid(unsafe_code)]
 
@@ -47,9 +47,8 @@ pub mod experiment;
 pub mod job;
 pub mod plan;
 pub mod points;
-#[cfg_attr(not(feature = "tables"), path = "no_recorder.rs")]
-pub mod recorder;
 pub mod row;
+#[cfg(feature = "tables")]
 pub mod series;
 pub mod spec;
 pub mod store;

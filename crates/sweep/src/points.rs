@@ -3,26 +3,23 @@
 
 #[cfg(feature = "tables")]
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use anabranch_sim::scenario::{Place, Scenario, ScenarioError, Source, Tree};
-use anabranch_sim::series::TABLES;
 use bytes::Bytes;
 use rayon::prelude::*;
 use serde_json::Value;
-use sha2::{Digest, Sha256};
 
 use crate::address::{Address, Files, Root, RunKey};
 use crate::error::Error;
 #[cfg(feature = "tables")]
 use crate::experiment::json_value;
 use crate::experiment::{ParameterError, Settings};
-use crate::series::Series;
 use crate::spec::{Runs, Spec, Subject};
 use crate::store::Store;
-use crate::task::{Task, Trial};
+use crate::task::{Recorder, Task, Trial};
 
 /// Points of a sweep, and runs of all points, at most: results of all of them are held at once when tables are written.
 pub const MOST_RUNS: u64 = 1_000_000;
@@ -44,7 +41,7 @@ pub struct Sweep {
     /// The parameters as they apply: what is fixed comes first, and each part from the general to the particular.
     order: Vec<String>,
     files: Mutex<BTreeMap<PathBuf, Bytes>>,
-    series: Option<Series>,
+    pub(crate) recorder: Option<Arc<dyn Recorder>>,
 }
 
 /// Parameters that vary together, and how many values each has.
@@ -149,60 +146,18 @@ impl Sweep {
             seeds,
             order,
             files: Mutex::default(),
-            series: None,
+            recorder: None,
         })
     }
 
-    /// The same, of which runs also write time series. `points` are those of [`Sweep::all_points`]. A run whose files are missing is due,
-    /// though its row may be there.
-    ///
-    /// # Errors
-    /// [`Error::Impossible`] of an experiment, whose runs are its own; of a parameter with the name of a column; of a seed that is too large;
-    /// of a folder that has time series of other points, of another build, or at another interval. A folder that cannot be used.
-    pub fn with_series(mut self, series: Series, points: &[Point]) -> Result<Self, Error> {
-        if let Some(experiment) = self.spec.experiment() {
-            return Err(Error::Impossible {
-                message: format!(
-                    "the experiment `{}` makes its runs itself, without time series",
-                    experiment.name()
-                ),
-                hint: "sweep over a scenario, such as a file of scenarios/papers".to_owned(),
-            });
-        }
-        let columns = TABLES.iter().flat_map(|table| table.columns).map(|column| column.name);
-        let taken: BTreeSet<&str> = columns.chain(["point", "seed", "run"]).collect();
-        if let Some(name) = self.names().find(|name| taken.contains(name)) {
-            return Err(Error::Impossible {
-                message: format!("the parameter `{name}` has the name of a column of time series"),
-                hint: "give the alias another name, or say the path that it stands for".to_owned(),
-            });
-        }
-        if let Some(seed) = self.seeds.iter().find(|seed| i64::try_from(**seed).is_err()) {
-            return Err(Error::Impossible {
-                message: format!("the seed {seed} is too large for the tables of time series"),
-                hint: format!("take one up to {}", i64::MAX),
-            });
-        }
-        // Values that are spelled in another way may be columns of another type.
-        let spelled = (0..self.points).map(|point| format!("{:?}", self.parameters(point)));
-        let mut hash = Sha256::new();
-        for (point, spelled) in points.iter().zip(spelled) {
-            hash.update(point.root.run(0, 0).0);
-            hash.update(Sha256::digest(spelled));
-        }
-        series.claim(hash.finalize().into())?;
-        self.series = Some(series);
-        Ok(self)
-    }
-
-    /// Where its runs write time series, if they do.
-    pub(crate) fn series(&self) -> Option<&Series> {
-        self.series.as_ref()
+    /// What keeps more of its runs than their rows.
+    pub(crate) fn recorder(&self) -> Option<Arc<dyn Recorder>> {
+        self.recorder.clone()
     }
 
     /// Whether all that a run is to leave is there.
     pub(crate) fn has(&self, store: &Store, point: &Point, key: RunKey, run: &Address) -> bool {
-        store.contains(run) && self.series.as_ref().is_none_or(|series| series.has(point.index, key))
+        store.contains(run) && self.recorder.as_ref().is_none_or(|recorder| recorder.has(point.index, key))
     }
 
     /// What was asked for.

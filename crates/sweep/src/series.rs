@@ -1,13 +1,28 @@
-//! Where the time series of a sweep go.
+//! Time series of the runs of a sweep: for each run and each table that has rows a file of its own, so that runs can be made side by side,
+//! in several processes, and go on where they were interrupted.
+//!
+//! `connections/POINT-SEED-RUN.parquet` has the rows of [`anabranch_sim::series::TABLES`] behind columns that tell runs apart: `point`, the
+//! parameters, `seed` and `run`. The files of a folder together are one table (`pyarrow.dataset`, `polars.scan_parquet("…/*.parquet")`).
+//! `runs/POINT-SEED-RUN.parquet` has a row for the run itself; it is written last, so that a run is done once it is there.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use anabranch_core::time::Duration;
+use anabranch_core::time::{Duration, Instant};
+use anabranch_sim::scenario::{Planned, Scenario};
+use anabranch_sim::series::{Cell, Rows, Sampler, TABLES};
+use anabranch_sim::sim::{Pause, Simulation};
+use sha2::{Digest, Sha256};
 
 use crate::address::{Address, RunKey};
 use crate::error::Error;
+use crate::experiment::RunError;
+use crate::points::{Point, Sweep};
+use crate::table::{Column, Frame, Values, parameters};
+use crate::task::{Look, Recorder};
 
 /// How files are written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -20,7 +35,7 @@ pub enum Format {
 }
 
 impl Format {
-    pub(crate) fn extension(self) -> &'static str {
+    fn extension(self) -> &'static str {
         match self {
             Self::Parquet => "parquet",
             Self::Csv => "csv",
@@ -40,21 +55,21 @@ pub struct Series {
 }
 
 /// The table of the runs themselves, which is written last.
-pub(crate) const RUNS: &str = "runs";
+const RUNS: &str = "runs";
 
 impl Series {
-    pub(crate) fn file(&self, table: &str, point: usize, RunKey { seed, run }: RunKey) -> PathBuf {
+    fn file(&self, table: &str, point: usize, RunKey { seed, run }: RunKey) -> PathBuf {
         self.folder.join(table).join(format!("{point:05}-{seed}-{run:04}.{}", self.format.extension()))
     }
 
     /// Whether all files of a run are there.
-    pub(crate) fn has(&self, point: usize, key: RunKey) -> bool {
+    fn has(&self, point: usize, key: RunKey) -> bool {
         self.file(RUNS, point, key).exists()
     }
 
     /// Makes the folder, for points of that digest, or finds that it is theirs: rows of other points, of another interval or in other
     /// columns are no part of the same table. More seeds and runs are.
-    pub(crate) fn claim(&self, digest: [u8; 32]) -> Result<(), Error> {
+    fn claim(&self, digest: [u8; 32]) -> Result<(), Error> {
         let text = format!("{{\"points\":\"{}\",\"every_ns\":{}}}\n", Address(digest), self.every.as_nanos());
         let path = self.folder.join(format!("sweep-{}.json", self.format.extension()));
         let failed = |error: io::Error| Error::Store { doing: "write", path: path.clone(), error };
@@ -77,7 +92,7 @@ impl Series {
 }
 
 /// Writes a file whole or not at all. What is left of it by a kill has a name that readers of folders skip.
-pub(crate) fn whole(path: &Path, fill: impl FnOnce(&mut File) -> Result<(), Error>) -> Result<(), Error> {
+fn whole(path: &Path, fill: impl FnOnce(&mut File) -> Result<(), Error>) -> Result<(), Error> {
     let failed = |error: io::Error| Error::Store { doing: "write", path: path.to_owned(), error };
     let folder = path.parent().unwrap_or(Path::new(""));
     fs::create_dir_all(folder).map_err(failed)?;
@@ -91,4 +106,160 @@ pub(crate) fn whole(path: &Path, fill: impl FnOnce(&mut File) -> Result<(), Erro
         let _ = fs::remove_file(&part);
     }
     written
+}
+
+/// Writes time series of all runs.
+#[derive(Debug)]
+struct SeriesRecorder {
+    series: Series,
+    /// The parameters, with a value for each point.
+    parameters: Vec<Column>,
+}
+
+impl Recorder for SeriesRecorder {
+    fn has(&self, point: usize, key: RunKey) -> bool {
+        self.series.has(point, key)
+    }
+
+    fn look(&self, point: usize, key: RunKey) -> Box<dyn Look + '_> {
+        Box::new(Recording { recorder: self, point, key, sampler: None })
+    }
+}
+
+/// The series of a run that is under way.
+struct Recording<'r> {
+    recorder: &'r SeriesRecorder,
+    point: usize,
+    key: RunKey,
+    /// There since the run has begun.
+    sampler: Option<Sampler<Columns>>,
+}
+
+impl Recording<'_> {
+    /// Writes the files of the run, each whole or not at all.
+    fn write(&self, tables: Tables) -> Result<(), Error> {
+        let Self { recorder: SeriesRecorder { series, parameters }, point, key, .. } = self;
+        let mut known = vec![Column::number("point", *point as u64)];
+        known.extend(parameters.iter().map(|parameter| parameter.repeated(*point, 1)));
+        known.extend([Column::number("seed", key.seed), Column::number("run", key.run)]);
+        let put = |table: &str, frame: &Frame| {
+            whole(&series.file(table, *point, *key), |file| match series.format {
+                Format::Parquet => frame.write_parquet(file),
+                Format::Csv => frame.write_csv(file),
+            })
+        };
+        for (name, columns) in tables {
+            let rows = columns.first().map_or(0, |column| column.values.len());
+            let known = known.iter().map(|column| column.repeated(0, rows));
+            put(name, &Frame::new(known.chain(columns).collect())?)?;
+        }
+        put(RUNS, &Frame::new(known)?)
+    }
+}
+
+impl Look for Recording<'_> {
+    fn begin(&mut self, scenario: &Scenario, planned: &Planned, sim: &mut Simulation) {
+        let every = self.recorder.series.every;
+        self.sampler = Some(Sampler::new(Columns::default(), every, scenario, planned, sim));
+    }
+
+    fn run_until(&mut self, sim: &mut Simulation, to: Instant) -> Pause {
+        match &mut self.sampler {
+            Some(sampler) => sampler.run_until(sim, to),
+            None => sim.run_until(to),
+        }
+    }
+
+    fn end(&mut self, sim: &mut Simulation) -> Result<(), RunError> {
+        let Some(sampler) = self.sampler.take() else { return Ok(()) };
+        let written = self.write(sampler.finish(sim).tables());
+        written.map_err(|error| RunError::Failed(error.to_string()))
+    }
+}
+
+impl Sweep {
+    /// The same, of which runs also write time series. `points` are those of [`Sweep::all_points`]. A run whose files are missing is due,
+    /// though its row may be there.
+    ///
+    /// # Errors
+    /// [`Error::Impossible`] of an experiment, whose runs are its own; of a parameter with the name of a column; of a seed that is too large;
+    /// of a folder that has time series of other points, of another build, or at another interval. A folder that cannot be used.
+    pub fn with_series(mut self, series: Series, points: &[Point]) -> Result<Self, Error> {
+        if let Some(experiment) = self.spec().experiment() {
+            return Err(Error::Impossible {
+                message: format!(
+                    "the experiment `{}` makes its runs itself, without time series",
+                    experiment.name()
+                ),
+                hint: "sweep over a scenario, such as a file of scenarios/papers".to_owned(),
+            });
+        }
+        let columns = TABLES.iter().flat_map(|table| table.columns).map(|column| column.name);
+        let taken: BTreeSet<&str> = columns.chain(["point", "seed", "run"]).collect();
+        if let Some(name) = self.names().find(|name| taken.contains(name)) {
+            return Err(Error::Impossible {
+                message: format!("the parameter `{name}` has the name of a column of time series"),
+                hint: "give the alias another name, or say the path that it stands for".to_owned(),
+            });
+        }
+        if let Some(seed) = self.seeds().iter().find(|seed| i64::try_from(**seed).is_err()) {
+            return Err(Error::Impossible {
+                message: format!("the seed {seed} is too large for the tables of time series"),
+                hint: format!("take one up to {}", i64::MAX),
+            });
+        }
+        // Values that are spelled in another way may be columns of another type.
+        let spelled = (0..self.points()).map(|point| format!("{:?}", self.parameters(point)));
+        let mut hash = Sha256::new();
+        for (point, spelled) in points.iter().zip(spelled) {
+            hash.update(point.root.run(0, 0).0);
+            hash.update(Sha256::digest(spelled));
+        }
+        series.claim(hash.finalize().into())?;
+        let parameters = parameters(&self);
+        self.recorder = Some(Arc::new(SeriesRecorder { series, parameters }));
+        Ok(self)
+    }
+}
+
+/// The columns of the tables that have rows, by name.
+pub type Tables = Vec<(&'static str, Vec<Column>)>;
+
+/// Rows as columns of each table; none as long as it has no row.
+#[derive(Default, Debug)]
+pub struct Columns([Vec<Values>; TABLES.len()]);
+
+impl Columns {
+    /// The tables that have rows.
+    pub fn tables(self) -> Tables {
+        let with_rows = TABLES.iter().zip(self.0).filter(|(_, columns)| !columns.is_empty());
+        let named = with_rows.map(|(table, columns)| {
+            let columns = table.columns.iter().zip(columns).map(|(column, values)| Column {
+                name: column.name.to_owned(),
+                unit: column.unit.unwrap_or("1").to_owned(),
+                values,
+            });
+            (table.name, columns.collect())
+        });
+        named.collect()
+    }
+}
+
+impl Rows for Columns {
+    fn row(&mut self, table: usize, cells: &[Cell<'_>]) {
+        let columns = &mut self.0[table];
+        if columns.is_empty() {
+            columns.extend(TABLES[table].columns.iter().map(|column| match column.unit {
+                Some(_) => Values::Numbers(Vec::new()),
+                None => Values::Texts(Vec::new()),
+            }));
+        }
+        for (column, cell) in columns.iter_mut().zip(cells) {
+            match (column, cell) {
+                (Values::Numbers(values), Cell::Figure(figure)) => values.push(*figure),
+                (Values::Texts(values), Cell::Text(text)) => values.push(Some((*text).to_owned())),
+                (column, cell) => unreachable!("{cell:?} in {column:?}"),
+            }
+        }
+    }
 }

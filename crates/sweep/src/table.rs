@@ -281,16 +281,21 @@ impl<'t> Table<'t> {
     }
 }
 
-/// The parameters of a point as columns with one value each, of the types that they have in the table of the sweep.
-pub(crate) fn single(sweep: &Sweep, point: usize) -> Vec<Column> {
-    let values = sweep.parameters(point);
-    let column = |name: &str| {
-        let parameter = Parameter::new(sweep, name);
-        let mut builder = parameter.builder();
-        builder.push(values.get(name).map(|value| sweep.shown(value)).as_deref());
-        Column { name: name.to_owned(), unit: parameter.unit().to_owned(), values: builder.values() }
+/// The parameters as columns with a value for each point, of the types that they have in the table of the sweep.
+pub(crate) fn parameters(sweep: &Sweep) -> Vec<Column> {
+    let parameters: Vec<Parameter> = sweep.names().map(|name| Parameter::new(sweep, name)).collect();
+    let mut builders: Vec<_> = parameters.iter().map(Parameter::builder).collect();
+    for point in 0..sweep.points() {
+        let values = sweep.parameters(point);
+        for (builder, parameter) in builders.iter_mut().zip(&parameters) {
+            builder.push(values.get(&parameter.name).map(|value| sweep.shown(value)).as_deref());
+        }
+    }
+    let column = |(parameter, builder): (Parameter, column::Builder)| {
+        let unit = parameter.unit().to_owned();
+        Column { name: parameter.name, unit, values: builder.values() }
     };
-    sweep.names().map(column).collect()
+    parameters.into_iter().zip(builders).map(column).collect()
 }
 
 fn plain(name: &str, kind: DataType) -> Field {

@@ -1,5 +1,6 @@
 //! What makes the runs of a point: a scenario that is simulated, or an experiment that measures.
 
+use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration as Real;
 
@@ -98,6 +99,14 @@ pub(crate) trait Look {
     fn run_until(&mut self, sim: &mut Simulation, to: Instant) -> Pause;
     /// The run is over.
     fn end(&mut self, sim: &mut Simulation) -> Result<(), RunError>;
+}
+
+/// Keeps more of runs than their rows.
+pub(crate) trait Recorder: fmt::Debug + Send + Sync {
+    /// Whether all that it keeps of a run is there already.
+    fn has(&self, point: usize, key: RunKey) -> bool;
+    /// What looks at a run, and keeps what it has seen.
+    fn look(&self, point: usize, key: RunKey) -> Box<dyn Look + '_>;
 }
 
 /// Looks at nothing.

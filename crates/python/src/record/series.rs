@@ -2,7 +2,7 @@
 
 use anabranch_core::time::Duration;
 use anabranch_sim::series::Sampler;
-use anabranch_sweep::recorder::Columns;
+use anabranch_sweep::series::Columns;
 use anabranch_sweep::table::Frame;
 
 use super::*;

@@ -75,16 +75,16 @@ impl Values {
         self.len() == 0
     }
 
-    /// The first of them that many times.
-    fn repeated(&self, rows: usize) -> Self {
-        fn first<T: Clone>(values: &[Option<T>], rows: usize) -> Vec<Option<T>> {
-            vec![values.first().cloned().flatten(); rows]
+    /// One of them that many times.
+    fn repeated(&self, which: usize, rows: usize) -> Self {
+        fn one<T: Clone>(values: &[Option<T>], which: usize, rows: usize) -> Vec<Option<T>> {
+            vec![values.get(which).cloned().flatten(); rows]
         }
         match self {
-            Self::Integers(values) => Self::Integers(first(values, rows)),
-            Self::Numbers(values) => Self::Numbers(first(values, rows)),
-            Self::Booleans(values) => Self::Booleans(first(values, rows)),
-            Self::Texts(values) => Self::Texts(first(values, rows)),
+            Self::Integers(values) => Self::Integers(one(values, which, rows)),
+            Self::Numbers(values) => Self::Numbers(one(values, which, rows)),
+            Self::Booleans(values) => Self::Booleans(one(values, which, rows)),
+            Self::Texts(values) => Self::Texts(one(values, which, rows)),
         }
     }
 }
@@ -100,9 +100,9 @@ impl Column {
         Self { name: name.to_owned(), unit: "1".to_owned(), values }
     }
 
-    /// The column with its first value in each of that many rows.
-    pub(crate) fn repeated(&self, rows: usize) -> Self {
-        Self { name: self.name.clone(), unit: self.unit.clone(), values: self.values.repeated(rows) }
+    /// A column with one of its values in each of that many rows.
+    pub(crate) fn repeated(&self, which: usize, rows: usize) -> Self {
+        Self { name: self.name.clone(), unit: self.unit.clone(), values: self.values.repeated(which, rows) }
     }
 }
 

@@ -7,8 +7,7 @@ use std::path::Path;
 use anabranch_core::time::Duration;
 use anabranch_sim::scenario::Plan;
 use anabranch_sim::series::Sampler;
-use anabranch_sweep::recorder::Columns;
-use anabranch_sweep::series::{Format, Series};
+use anabranch_sweep::series::{Columns, Format, Series};
 use anabranch_sweep::table::{Frame, Values};
 use anabranch_sweep::{Error, Options, Spec, Store, Sweep, Table, Watch, execute};
 
