@@ -56,6 +56,12 @@ pub(crate) fn quantile(sorted: &[f64], share: f64) -> Option<f64> {
     sorted.get(rank.max(1) - 1).copied()
 }
 
+/// Jain's index of fairness (Jain, Chiu and Hawe 1984): 1 if all have the same, 1/n if one of n has everything. `None` if nothing is had.
+pub(crate) fn jain(shares: &[f64]) -> Option<f64> {
+    let (sum, squares) = (shares.iter().sum::<f64>(), shares.iter().map(|share| share * share).sum::<f64>());
+    (squares > 0.0).then(|| sum * sum / (shares.len() as f64 * squares))
+}
+
 /// Shapes of Pareto distributions that have a mean, not too near to those that have none.
 pub(crate) const PARETO_SHAPES: RangeInclusive<f64> = 1.01..=100.0;
 /// What is wrong with others.
@@ -110,5 +116,14 @@ mod tests {
         }
         assert!((decibels(2.0) - 3.0103).abs() < 1e-4);
         assert!((from_decibels(-30.0) - 0.001).abs() < 1e-17);
+    }
+
+    #[test]
+    fn jains_index_is_1_of_equal_rates_and_1_over_n_of_one() {
+        assert_eq!(jain(&[2.0; 5]), Some(1.0));
+        assert_eq!(jain(&[0.0, 3.0, 0.0, 0.0]), Some(0.25));
+        // (1 + 2 + 3)^2 / (3 * 14)
+        assert!((jain(&[1.0, 2.0, 3.0]).unwrap() - 36.0 / 42.0).abs() < 1e-15);
+        assert_eq!((jain(&[0.0]), jain(&[])), (None, None));
     }
 }

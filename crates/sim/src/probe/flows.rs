@@ -9,13 +9,14 @@ use std::collections::BTreeMap;
 
 use anabranch_core::rdca::{Header, Message};
 use anabranch_core::segment::{Flags, Segment};
+use anabranch_core::set::RangeSet;
 use anabranch_core::time::{Duration, Instant};
 use anabranch_wire::ip::{Protocol, UdpDatagram};
 use anabranch_wire::rdca::{Data, Expected};
 
 use super::{Figure, Measure};
 use crate::fragment::add_range;
-use crate::math::quantile;
+use crate::math::{jain, quantile};
 use crate::network::ObserverId;
 use crate::packet::{LinkId, NodeId, Packet, Payload, Whole};
 use crate::trace::{Incident, NodeDrop, Observer, Point};
@@ -229,12 +230,6 @@ fn rate(octets: u64, time: Duration) -> Option<f64> {
     (seconds > 0.0).then(|| octets as f64 * 8.0 / seconds)
 }
 
-/// Jain's index of fairness (Jain, Chiu and Hawe 1984): 1 if all have the same, 1/n if one of n has everything. `None` if nothing is had.
-fn jain(shares: &[f64]) -> Option<f64> {
-    let (sum, squares) = (shares.iter().sum::<f64>(), shares.iter().map(|share| share * share).sum::<f64>());
-    (squares > 0.0).then(|| sum * sum / (shares.len() as f64 * squares))
-}
-
 /// A distribution of delays, in seconds.
 struct Delays {
     mean: Option<f64>,
@@ -355,37 +350,32 @@ struct Arrived {
     octets: u64,
     /// What the numbers count from: a connection's first number, or a stream of RDCA.
     epoch: Option<u32>,
-    /// A number modulo 2^32, and where that is in `ranges`.
-    last: Option<(u32, i64)>,
-    /// Numbers that have arrived: disjoint, not touching, in order.
-    ranges: Vec<(i64, i64)>,
+    /// A number modulo 2^32, and where that is in `numbers`.
+    last: Option<(u32, u64)>,
+    /// Numbers that have arrived.
+    numbers: RangeSet,
 }
+
+/// Where the first number is that was seen: others may come before it.
+const FIRST: u64 = 1 << 62;
 
 impl Arrived {
     /// Numbers begin anew, unless they count from there already.
     fn begin(&mut self, epoch: u32) {
         if self.epoch != Some(epoch) {
             (self.epoch, self.last) = (Some(epoch), None);
-            self.ranges.clear();
+            self.numbers = RangeSet::new();
         }
     }
 
     /// How many of `len` numbers from `start` on are new.
-    fn add(&mut self, start: u32, len: u32) -> u32 {
+    fn add(&mut self, start: u32, len: u32) -> u64 {
         // Right while numbers are less than 2^31 apart, as in sequence numbers of TCP.
-        let at = self.last.map_or(0, |(number, at)| at + i64::from(start.wrapping_sub(number) as i32));
+        let at = self.last.map_or(FIRST, |(number, at)| {
+            at.wrapping_add_signed(i64::from(start.wrapping_sub(number) as i32))
+        });
         self.last = Some((start, at));
-        let (start, end) = (at, at + i64::from(len));
-        let first = self.ranges.partition_point(|range| range.1 < start);
-        let last = self.ranges.partition_point(|range| range.0 <= end);
-        let touched = self.ranges.get(first..last).unwrap_or_default();
-        let known: i64 = touched.iter().map(|(a, b)| (end.min(*b) - start.max(*a)).max(0)).sum();
-        let merged = match touched {
-            [] => (start, end),
-            [head, ..] => (start.min(head.0), end.max(touched[touched.len() - 1].1)),
-        };
-        self.ranges.splice(first..last, [merged]);
-        len - known as u32
+        self.numbers.insert(at, at + u64::from(len))
     }
 }
 
@@ -578,11 +568,11 @@ impl Counter {
                 }
                 let len = segment.payload.len() as u32;
                 let start = segment.seq.0.wrapping_add(u32::from(is_syn));
-                u64::from(if len > 0 { arrived.add(start, len) } else { 0 })
+                if len > 0 { arrived.add(start, len) } else { 0 }
             }
             (Carried::Udp(_), Some(data)) => {
                 arrived.begin(data.stream.0);
-                u64::from(arrived.add(data.seq.0, 1)) * data.payload.len() as u64
+                arrived.add(data.seq.0, 1) * data.payload.len() as u64
             }
             (Carried::Udp(_), None) if flow.key.protocol == FlowProtocol::Rdca => 0,
             (Carried::Udp(datagram), None) => datagram.payload.len() as u64,
@@ -633,6 +623,8 @@ impl Observer for Counter {
 
 #[cfg(test)]
 mod tests {
+    use anabranch_wire::set::Range;
+
     use super::*;
 
     #[test]
@@ -647,19 +639,10 @@ mod tests {
         assert_eq!(arrived.add(near_the_end, 30), 0);
         // What comes before the first that was seen.
         assert_eq!(arrived.add(near_the_end.wrapping_sub(8), 10), 8);
-        assert_eq!(arrived.ranges, [(-8, 30)]);
+        assert_eq!(arrived.numbers.as_slice(), [Range { start: FIRST - 8, end: FIRST + 30 }]);
         arrived.begin(7);
         assert_eq!(arrived.add(near_the_end, 1), 0, "the same epoch goes on");
         arrived.begin(8);
         assert_eq!(arrived.add(near_the_end, 1), 1);
-    }
-
-    #[test]
-    fn jains_index_is_1_of_equal_rates_and_1_over_n_of_one() {
-        assert_eq!(jain(&[2.0; 5]), Some(1.0));
-        assert_eq!(jain(&[0.0, 3.0, 0.0, 0.0]), Some(0.25));
-        // (1 + 2 + 3)^2 / (3 * 14)
-        assert!((jain(&[1.0, 2.0, 3.0]).unwrap() - 36.0 / 42.0).abs() < 1e-15);
-        assert_eq!((jain(&[0.0]), jain(&[])), (None, None));
     }
 }

@@ -29,6 +29,7 @@ use super::deployment::Drawn;
 use super::file::{FileConfig, GatewayChoice, NodeSection, fifty_ms};
 use super::identity::ScenarioDigest;
 use super::rdca::RdcaOptions;
+use super::source::traces::TraceFault;
 use super::source::{Source, Step, matches};
 use super::tcp::TcpProfile;
 use super::topology;
@@ -137,6 +138,17 @@ impl<'s> Checker<'s> {
 
     fn fault<T>(&self, path: &[Step], message: impl Into<String>, hint: Option<&str>) -> Checked<T> {
         Err(self.error(path, message.into(), hint))
+    }
+
+    /// What was read from a file, which errors call `what`.
+    fn of_file<T>(&self, path: &[Step], what: &str, read: Result<T, TraceFault>) -> Checked<T> {
+        read.or_else(|fault| match fault {
+            TraceFault::Wrong(error) => Err(error),
+            TraceFault::Unreadable(why) => {
+                let hint = "the name of the file is relative to the folder of the scenario";
+                self.fault(path, format!("cannot read {what}: {why}"), Some(hint))
+            }
+        })
     }
 
     fn error(&self, path: &[Step], message: String, hint: Option<&str>) -> ScenarioError {

@@ -11,7 +11,7 @@ use super::super::file::{
 };
 use super::super::options::WordOrTable;
 use super::super::source::Step;
-use super::super::source::traces::{TraceFault, TraceKind};
+use super::super::source::traces::TraceKind;
 use super::super::units::{QueueSize, Size, Span};
 use super::super::{GroupLinkSpec, LinkSpec};
 use super::deployment::Named;
@@ -254,15 +254,10 @@ impl Checker<'_> {
         }
         let read = |key: &str, name: &Option<String>, kind: TraceKind| match name {
             None => Ok(None),
-            Some(name) => match self.source.trace(name, kind, *repeat) {
-                Ok(course) => Ok(Some(course)),
-                Err(TraceFault::Unreadable(why)) => {
-                    let message = format!("cannot read the trace `{name}`: {why}");
-                    let hint = "the name of the file is relative to the folder of the scenario";
-                    self.fault(&at(key), message, Some(hint))
-                }
-                Err(TraceFault::Wrong(error)) => Err(error),
-            },
+            Some(name) => {
+                let course = self.source.trace(name, kind, *repeat);
+                self.of_file(&at(key), &format!("the trace `{name}`"), course).map(Some)
+            }
         };
         let packets = read("mahimahi", mahimahi, TraceKind::Mahimahi)?.and_then(|course| course.rate);
         let rates = read("rate", rate, TraceKind::Rate)?.and_then(|course| course.rate);

@@ -1,6 +1,7 @@
 //! Checks of packets that sources make.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use anabranch_core::time::{Duration, Instant};
 use anabranch_wire::ip::UDP_HEADER_LEN;
@@ -10,7 +11,6 @@ use super::super::file::FileConfig;
 use super::super::plan::TIMEOUT;
 use super::super::radio::RadioSpec;
 use super::super::rdca::RdcaOptions;
-use super::super::source::traces::TraceFault;
 use super::super::traffic::{
     Carrier, Connection, Over, Replies, Senders, TrafficSection, TrafficSpec, are_messages,
 };
@@ -19,8 +19,9 @@ use super::deployment::Named;
 use super::{Checked, Checker, at};
 use crate::apps::messages::LEAST_MESSAGE;
 use crate::apps::packets::{LEAST_PACKET, Spacing};
+use crate::apps::schedule::Schedule;
 use crate::apps::set::{GATEWAY_PORT, NODE_PORT};
-use crate::apps::sizes::{Bounds, Law};
+use crate::apps::sizes::{Bounds, Law, Sizes};
 use crate::packet::NodeId;
 
 /// The first port of receivers; a traffic has two.
@@ -37,6 +38,13 @@ fn messages(over: Over) -> Bounds {
 }
 /// Octets of a TCP header without options: these are counted as payload.
 const TCP_HEADER: u32 = 20;
+
+/// What says how long packets are.
+#[derive(Clone, Copy)]
+enum Lengths<'a> {
+    Payload(&'a Sizes),
+    Trace(&'a Arc<Schedule>),
+}
 
 impl Checker<'_> {
     pub(super) fn traffic(&self, scenario: &mut Scenario) -> Checked<Vec<TrafficSpec>> {
@@ -166,7 +174,10 @@ impl Checker<'_> {
         if section.packets == Some(0) {
             return self.fault(at!["traffic", i, "packets"], "a source makes at least one packet", None);
         }
-        self.read_trace(i, &mut section.kind.0)?;
+        if let Spacing::Trace(trace) = &mut section.kind.0 {
+            let read = self.source.schedule(&trace.name);
+            trace.schedule = self.of_file(at!["traffic", i, "kind"], &format!("`{}`", trace.name), read)?;
+        }
         let carrier = self.carrier(i, section)?;
         let sizes = self.payload(i, section, &carrier)?;
         let replies = self.replies(i, section)?;
@@ -199,35 +210,20 @@ impl Checker<'_> {
         })
     }
 
-    /// Reads the file that says when packets are made.
-    fn read_trace(&self, i: usize, kind: &mut Spacing) -> Checked<()> {
-        let Spacing::Trace(trace) = kind else { return Ok(()) };
-        match self.source.schedule(&trace.name) {
-            Ok(schedule) => trace.schedule = schedule,
-            Err(TraceFault::Wrong(error)) => return Err(error),
-            Err(TraceFault::Unreadable(why)) => {
-                let message = format!("cannot read `{}`: {why}", trace.name);
-                return self.fault(
-                    at!["traffic", i, "kind"],
-                    message,
-                    Some("a file's name is relative to the scenario"),
-                );
-            }
-        }
-        Ok(())
-    }
-
     fn payload(&self, i: usize, section: &TrafficSection, carrier: &Carrier) -> Checked<Law> {
-        let said = match (&section.kind.0, &section.payload) {
-            (Spacing::Trace(trace), None) => Err(&trace.schedule),
+        let lengths = match (&section.kind.0, &section.payload) {
+            (Spacing::Trace(trace), None) => Lengths::Trace(&trace.schedule),
             (Spacing::Trace(_), Some(_)) => {
                 let message = "the trace says how long packets are, and so does `payload`";
                 return self.fault(at!["traffic", i, "payload"], message, Some("leave `payload` out"));
             }
-            (_, Some(payload)) => Ok(payload),
+            (_, Some(payload)) => Lengths::Payload(payload),
             (_, None) => return self.fault(at!["traffic", i], "missing key `payload`", None),
         };
-        let is_drawn = said.ok().is_none_or(|payload| payload.constant().is_none());
+        let is_drawn = match lengths {
+            Lengths::Payload(payload) => payload.constant().is_none(),
+            Lengths::Trace(_) => true,
+        };
         if section.connection == Connection::Each && section.over != Over::Tcp {
             let message = "each packet has a connection of its own with `over = \"tcp\"` only";
             return self.fault(at!["traffic", i, "connection"], message, None);
@@ -251,9 +247,9 @@ impl Checker<'_> {
             }
             _ => Bounds { least: LEAST_PACKET.into(), most: LARGEST },
         };
-        let (key, law) = match said {
-            Ok(payload) => ("payload", payload.check(bounds)),
-            Err(schedule) => ("kind", Law::listed(schedule, bounds)),
+        let (key, law) = match lengths {
+            Lengths::Payload(payload) => ("payload", payload.check(bounds)),
+            Lengths::Trace(schedule) => ("kind", Law::listed(schedule, bounds)),
         };
         law.or_else(|(message, hint)| self.fault(at!["traffic", i, key], message, hint))
     }

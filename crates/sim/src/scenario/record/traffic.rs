@@ -12,7 +12,7 @@ use crate::apps::messages::{MessageSink, MessageSource};
 use crate::apps::packets::{Arrived, PacketSink, PacketSource};
 use crate::apps::rdca::{RdcaSink, RdcaSource};
 use crate::event::AppId;
-use crate::math::quantile;
+use crate::math::{jain, quantile};
 use crate::packet::NodeId;
 use crate::sim::Simulation;
 
@@ -89,6 +89,5 @@ fn fairness(arrived: &[Arrived], planned: &PlannedTraffic) -> Option<f64> {
     for packet in arrived {
         *delivered.entry(packet.from).or_default() += 1.0;
     }
-    let (sum, squares) = delivered.values().fold((0.0, 0.0), |(sum, squares), n| (sum + n, squares + n * n));
-    (squares > 0.0).then(|| sum * sum / (delivered.len() as f64 * squares))
+    jain(&delivered.into_values().collect::<Vec<_>>())
 }
