@@ -8,6 +8,7 @@ mod congestion;
 mod read;
 mod scheduler;
 mod striping;
+mod told;
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard};

@@ -9,6 +9,7 @@ use pyo3::call::PyCallArgs;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
+use super::told::told;
 use super::{Call, Object, read};
 
 /// Makes the controller of a connection.
@@ -171,10 +172,6 @@ fn seconds_at(now: Instant) -> f64 {
     now.saturating_since(Instant::ZERO).as_secs_f64()
 }
 
-fn seconds(time: Option<Duration>) -> Option<f64> {
-    time.map(Duration::as_secs_f64)
-}
-
 impl Controller for Written {
     fn cwnd(&self) -> u32 {
         self.stands.cwnd
@@ -254,51 +251,18 @@ impl Controller for Written {
     }
 }
 
-/// What a controller is made from.
-#[pyclass(frozen, module = "anabranch.policy")]
-pub(crate) struct Start(core::Start);
-
-#[pymethods]
-impl Start {
-    #[getter]
-    fn cwnd(&self) -> u32 {
-        self.0.cwnd
-    }
-
-    #[getter]
-    fn ssthresh(&self) -> u32 {
-        self.0.ssthresh
-    }
-
-    #[getter]
-    fn mss(&self) -> u32 {
-        self.0.mss
-    }
-
-    #[getter]
-    fn seed(&self) -> u32 {
-        self.0.seed
-    }
-
-    fn __repr__(&self) -> String {
-        format!("{:?}", self.0)
+told! {
+    /// What a controller is made from.
+    Start(core::Start) {
+        cwnd: u32, ssthresh: u32, mss: u32, seed: u32,
     }
 }
 
-/// What a controller may know of its connection.
-#[pyclass(frozen, module = "anabranch.policy")]
-pub(crate) struct View(core::View);
-
-#[pymethods]
-impl View {
-    #[getter]
-    fn mss(&self) -> u32 {
-        self.0.mss
-    }
-
-    #[getter]
-    fn in_flight(&self) -> u32 {
-        self.0.in_flight
+told! {
+    /// What a controller may know of its connection.
+    View(core::View) {
+        mss: u32, in_flight: u32, limit: u32, initial_window: u32, least_ssthresh: u32, srtt: Option<f64>,
+        min_rtt: Option<f64>, slow_start_divisor: u32, abe: bool,
     }
 
     #[getter]
@@ -310,41 +274,11 @@ impl View {
     }
 
     #[getter]
-    fn limit(&self) -> u32 {
-        self.0.limit
-    }
-
-    #[getter]
-    fn initial_window(&self) -> u32 {
-        self.0.initial_window
-    }
-
-    #[getter]
-    fn least_ssthresh(&self) -> u32 {
-        self.0.least_ssthresh
-    }
-
-    #[getter]
-    fn srtt(&self) -> Option<f64> {
-        seconds(self.0.srtt)
-    }
-
-    #[getter]
-    fn min_rtt(&self) -> Option<f64> {
-        seconds(self.0.min_rtt)
-    }
-
-    #[getter]
     fn byte_counting(&self) -> Option<u8> {
         match self.0.byte_counting {
             ByteCounting::Off => None,
             ByteCounting::On { limit } => Some(limit),
         }
-    }
-
-    #[getter]
-    fn slow_start_divisor(&self) -> u32 {
-        self.0.slow_start_divisor
     }
 
     #[getter]
@@ -358,11 +292,6 @@ impl View {
         }
     }
 
-    #[getter]
-    fn abe(&self) -> bool {
-        self.0.abe
-    }
-
     fn uses(&self, cwnd: f64, ssthresh: f64) -> bool {
         self.0.uses(cwnd as u32, ssthresh as u32)
     }
@@ -370,161 +299,28 @@ impl View {
     fn slow_start_step(&self, acked: u32) -> u32 {
         self.0.slow_start_step(acked)
     }
+}
 
-    fn __repr__(&self) -> String {
-        format!("{:?}", self.0)
+told! {
+    /// A window and a threshold at some time.
+    Windows(core::Windows) {
+        cwnd: u32, ssthresh: u32,
     }
 }
 
-/// A window and a threshold at some time.
-#[pyclass(frozen, module = "anabranch.policy")]
-pub(crate) struct Windows(core::Windows);
-
-#[pymethods]
-impl Windows {
-    #[getter]
-    fn cwnd(&self) -> u32 {
-        self.0.cwnd
-    }
-
-    #[getter]
-    fn ssthresh(&self) -> u32 {
-        self.0.ssthresh
-    }
-
-    fn __repr__(&self) -> String {
-        format!("{:?}", self.0)
+told! {
+    /// What an acknowledgement shows of the path.
+    Sample(RateSample) {
+        delivery_rate: u64, interval: f64, delivered: u64, prior_delivered: u64, total_delivered: u64,
+        newly_acked: u32, newly_lost: u32, tx_in_flight: u32, lost: u64, rtt: Option<f64>,
+        app_limited: bool, cwnd_limited: bool, in_flight: u32, recovering: bool, selective: bool,
     }
 }
 
-/// What an acknowledgement shows of the path.
-#[pyclass(frozen, module = "anabranch.policy")]
-pub(crate) struct Sample(RateSample);
-
-#[pymethods]
-impl Sample {
-    #[getter]
-    fn delivery_rate(&self) -> u64 {
-        self.0.delivery_rate
-    }
-
-    #[getter]
-    fn interval(&self) -> f64 {
-        self.0.interval.as_secs_f64()
-    }
-
-    #[getter]
-    fn delivered(&self) -> u64 {
-        self.0.delivered
-    }
-
-    #[getter]
-    fn prior_delivered(&self) -> u64 {
-        self.0.prior_delivered
-    }
-
-    #[getter]
-    fn total_delivered(&self) -> u64 {
-        self.0.total_delivered
-    }
-
-    #[getter]
-    fn newly_acked(&self) -> u32 {
-        self.0.newly_acked
-    }
-
-    #[getter]
-    fn newly_lost(&self) -> u32 {
-        self.0.newly_lost
-    }
-
-    #[getter]
-    fn tx_in_flight(&self) -> u32 {
-        self.0.tx_in_flight
-    }
-
-    #[getter]
-    fn lost(&self) -> u64 {
-        self.0.lost
-    }
-
-    #[getter]
-    fn rtt(&self) -> Option<f64> {
-        seconds(self.0.rtt)
-    }
-
-    #[getter]
-    fn app_limited(&self) -> bool {
-        self.0.app_limited
-    }
-
-    #[getter]
-    fn cwnd_limited(&self) -> bool {
-        self.0.cwnd_limited
-    }
-
-    #[getter]
-    fn in_flight(&self) -> u32 {
-        self.0.in_flight
-    }
-
-    #[getter]
-    fn recovering(&self) -> bool {
-        self.0.recovering
-    }
-
-    #[getter]
-    fn selective(&self) -> bool {
-        self.0.selective
-    }
-
-    fn __repr__(&self) -> String {
-        format!("{:?}", self.0)
-    }
-}
-
-/// A segment found lost.
-#[pyclass(frozen, module = "anabranch.policy")]
-pub(crate) struct Lost(LostSegment);
-
-#[pymethods]
-impl Lost {
-    #[getter]
-    fn size(&self) -> u32 {
-        self.0.size
-    }
-
-    #[getter]
-    fn tx_in_flight(&self) -> u32 {
-        self.0.tx_in_flight
-    }
-
-    #[getter]
-    fn lost(&self) -> u64 {
-        self.0.lost
-    }
-
-    #[getter]
-    fn app_limited(&self) -> bool {
-        self.0.app_limited
-    }
-
-    #[getter]
-    fn apart(&self) -> bool {
-        self.0.apart
-    }
-
-    #[getter]
-    fn delivered(&self) -> u64 {
-        self.0.delivered
-    }
-
-    #[getter]
-    fn in_flight(&self) -> u32 {
-        self.0.in_flight
-    }
-
-    fn __repr__(&self) -> String {
-        format!("{:?}", self.0)
+told! {
+    /// A segment found lost.
+    Lost(LostSegment) {
+        size: u32, tx_in_flight: u32, lost: u64, app_limited: bool, apart: bool, delivered: u64,
+        in_flight: u32,
     }
 }

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use anabranch_core::mptcp::scheduler::{self as core, Pick, Scheduler};
-use anabranch_core::time::Duration;
 use pyo3::prelude::*;
 
+use super::told::told;
 use super::{Call, Object, read};
 
 /// Makes the scheduler of a connection.
@@ -68,126 +68,19 @@ fn understood(said: &Bound<'_, PyAny>, paths: &[core::PathView]) -> PyResult<Opt
     Ok(said.is(&module.getattr("RESCUE")?).then_some(Pick::Rescue))
 }
 
-/// What is to be sent.
-#[pyclass(frozen, module = "anabranch.policy")]
-pub(crate) struct Demand(core::Demand);
-
-#[pymethods]
-impl Demand {
-    #[getter]
-    fn unsent(&self) -> u64 {
-        self.0.unsent
-    }
-
-    #[getter]
-    fn window(&self) -> u64 {
-        self.0.window
-    }
-
-    #[getter]
-    fn in_flight(&self) -> u64 {
-        self.0.in_flight
-    }
-
-    #[getter]
-    fn assigned(&self) -> u64 {
-        self.0.assigned
-    }
-
-    fn __repr__(&self) -> String {
-        format!("{:?}", self.0)
+told! {
+    /// What is to be sent.
+    Demand(core::Demand) {
+        unsent: u64, window: u64, in_flight: u64, assigned: u64,
     }
 }
 
-/// A path that could take data.
-#[pyclass(frozen, module = "anabranch.policy")]
-pub(crate) struct Subflow(core::PathView);
-
-#[pymethods]
-impl Subflow {
-    #[getter]
-    fn index(&self) -> usize {
-        self.0.index
-    }
-
-    #[getter]
-    fn service(&self) -> Option<f64> {
-        self.0.service.map(Duration::as_secs_f64)
-    }
-
-    #[getter]
-    fn wait(&self) -> f64 {
-        self.0.wait.as_secs_f64()
-    }
-
-    #[getter]
-    fn loss(&self) -> f64 {
-        self.0.loss
-    }
-
-    #[getter]
-    fn stuck(&self) -> bool {
-        self.0.stuck
-    }
-
-    #[getter]
-    fn rtt(&self) -> f64 {
-        self.0.rtt.as_secs_f64()
-    }
-
-    #[getter]
-    fn rttvar(&self) -> f64 {
-        self.0.rttvar.as_secs_f64()
-    }
-
-    #[getter]
-    fn min_rtt(&self) -> f64 {
-        self.0.min_rtt.as_secs_f64()
-    }
-
-    #[getter]
-    fn mss(&self) -> u32 {
-        self.0.mss
-    }
-
-    #[getter]
-    fn cwnd(&self) -> u32 {
-        self.0.cwnd
-    }
-
-    #[getter]
-    fn ssthresh(&self) -> u32 {
-        self.0.ssthresh
-    }
-
-    #[getter]
-    fn w_min(&self) -> u32 {
-        self.0.w_min
-    }
-
-    #[getter]
-    fn w_max(&self) -> u32 {
-        self.0.w_max
-    }
-
-    #[getter]
-    fn in_flight(&self) -> u32 {
-        self.0.in_flight
-    }
-
-    #[getter]
-    fn rto(&self) -> f64 {
-        self.0.rto.as_secs_f64()
-    }
-
-    #[getter]
-    fn room(&self) -> u32 {
-        self.0.room
-    }
-
-    #[getter]
-    fn lacks(&self) -> bool {
-        self.0.lacks
+told! {
+    /// A path that could take data.
+    Subflow(core::PathView) {
+        index: usize, service: Option<f64>, wait: f64, loss: f64, stuck: bool, rtt: f64, rttvar: f64,
+        min_rtt: f64, mss: u32, cwnd: u32, ssthresh: u32, w_min: u32, w_max: u32, in_flight: u32, rto: f64,
+        room: u32, lacks: bool,
     }
 
     #[getter]
@@ -207,9 +100,5 @@ impl Subflow {
 
     fn takes(&self, left: u64) -> bool {
         self.0.takes(left)
-    }
-
-    fn __repr__(&self) -> String {
-        format!("{:?}", self.0)
     }
 }

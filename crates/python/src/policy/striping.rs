@@ -5,6 +5,7 @@ use std::sync::Arc;
 use anabranch_core::set::striping::{self as core, Striping};
 use pyo3::prelude::*;
 
+use super::told::told;
 use super::{Call, Object, read};
 
 /// Makes the striping policy of a transfer.
@@ -41,69 +42,17 @@ impl Striping for Written {
     }
 }
 
-/// A session as a policy sees it.
-#[pyclass(frozen, module = "anabranch.policy")]
-pub(crate) struct Session(core::PathView);
-
-#[pymethods]
-impl Session {
-    #[getter]
-    fn room(&self) -> u32 {
-        self.0.room
-    }
-
-    #[getter]
-    fn chunk(&self) -> u64 {
-        self.0.chunk
-    }
-
-    #[getter]
-    fn outstanding(&self) -> u64 {
-        self.0.outstanding
-    }
-
-    #[getter]
-    fn rate(&self) -> Option<u64> {
-        self.0.rate
-    }
-
-    #[getter]
-    fn capacity(&self) -> u64 {
-        self.0.capacity
-    }
-
-    #[getter]
-    fn time_for_chunk(&self) -> f64 {
-        self.0.time_for_chunk.as_secs_f64()
-    }
-
-    #[getter]
-    fn usable(&self) -> bool {
-        self.0.usable
-    }
-
-    fn __repr__(&self) -> String {
-        format!("{:?}", self.0)
+told! {
+    /// A session as a policy sees it.
+    Session(core::PathView) {
+        room: u32, chunk: u64, outstanding: u64, rate: Option<u64>, capacity: u64, time_for_chunk: f64,
+        usable: bool,
     }
 }
 
-/// The file as a policy sees it.
-#[pyclass(frozen, module = "anabranch.policy")]
-pub(crate) struct File(core::FileView);
-
-#[pymethods]
-impl File {
-    #[getter]
-    fn unassigned(&self) -> u64 {
-        self.0.unassigned
-    }
-
-    #[getter]
-    fn buffer(&self) -> u64 {
-        self.0.buffer
-    }
-
-    fn __repr__(&self) -> String {
-        format!("{:?}", self.0)
+told! {
+    /// The file as a policy sees it.
+    File(core::FileView) {
+        unassigned: u64, buffer: u64,
     }
 }
