@@ -121,7 +121,7 @@ pub enum FrameKind {
     },
     /// An acknowledgement; an enhanced one says when its sender samples the channel.
     Ack(Option<Csl>),
-    /// A wake-up frame: the frame that it announces begins so many times 10 symbols after its end.
+    /// A wake-up frame: its rendezvous time counts units of 10 symbols from its end to the frame that it announces.
     Wakeup {
         /// The rendezvous time.
         rendezvous: u16,

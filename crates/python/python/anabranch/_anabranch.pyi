@@ -125,7 +125,7 @@ class View:
         """Bytes in flight when a loss, a time-out or the end of a recovery is told."""
     @property
     def peak(self) -> int | None:
-        """At most so many bytes of the window that is being acknowledged were in flight; ``None``: no further segment fitted."""
+        """The most bytes of the window that is being acknowledged that were in flight; ``None``: no further segment fitted."""
     @property
     def limit(self) -> int:
         """The window never grows past this, in bytes; each controller keeps to it by itself."""
@@ -326,7 +326,7 @@ class Subflow:
         """Seconds until a segment that leaves now arrives, by what is known of the path."""
     @property
     def overdue(self) -> float:
-        """Silence for so many seconds means that something was lost."""
+        """Seconds of silence after which something counts as lost."""
     def takes(self, left: int) -> bool:
         """A whole segment, or all of `left` bytes, would leave at once."""
 

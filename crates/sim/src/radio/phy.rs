@@ -148,7 +148,7 @@ impl PhyConfig {
         (ENH_ACK_LEN + self.fcs.len()) as u16
     }
 
-    /// How long a sender waits for an acknowledgement with a PSDU of so many octets, from the end of its frame:
+    /// How long a sender waits for an acknowledgement with a PSDU of this number of octets, from the end of its frame:
     /// macAckWaitDuration, or for an enhanced one macEnhAckWaitDuration, which bounds when its header has come, and the rest.
     pub(super) fn ack_wait(&self, psdu: u16) -> Duration {
         match psdu == self.ack_psdu {

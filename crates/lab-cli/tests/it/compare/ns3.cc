@@ -251,11 +251,7 @@ struct Waits
         {
             return;
         }
-        if (counts)
-        {
-            sum += (Simulator::Now() - found->second).GetSeconds();
-            ++count;
-        }
+        Left(Simulator::Now() - found->second);
         came.erase(found);
     }
 

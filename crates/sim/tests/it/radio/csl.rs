@@ -190,7 +190,7 @@ fn a_synchronized_hop_takes_half_a_period() {
         let before = (1120.0 + 128.0 + 192.0) / 1e6;
         let (least, most) =
             (half + before + 56.0 * 32e-6, half + before + (160.0 + 576.0 + 56.0 * 32.0) / 1e6);
-        // The mean of so many evenly spread waits: 3 standard errors.
+        // The mean of evenly spread waits: 3 standard errors.
         let error = 3.0 * period.as_secs_f64() / 12f64.sqrt() / 2000f64.sqrt();
         assert!((least - error..most + error).contains(&delay), "{delay}: {least} to {most}");
     }
@@ -226,7 +226,7 @@ fn drifting_clocks_cost_wake_up_frames_and_no_frame() {
     }
 }
 
-/// After so long that nobody knows where in its period the receiver is, the whole sequence is sent.
+/// Once the clocks may have drifted by a period, the phase is not known, and the whole sequence is sent.
 #[test]
 fn a_phase_too_old_is_no_phase() {
     let mut air = Air::sampling(prompt(sampled(PERIOD)), &PAIR, &[(0, NEVER)], 1);
