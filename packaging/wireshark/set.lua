@@ -1,4 +1,4 @@
--- Wireshark's view of SET: a dissector of docs/set-protocol.md.
+-- Wireshark's view of SET: a dissector of docs/reference/set-protocol.md.
 --
 -- Copy it to Wireshark's folder of personal plugins (Help, About, Folders), or name it: tshark -X lua_script:set.lua.
 -- Filters begin with `anabranch`, the protocol column says SET. Tested with Wireshark 4.0, whose Lua is 5.2;

@@ -16,8 +16,8 @@ struct Generated {
 
 /// Every generated file of the repository.
 const GENERATED: &[Generated] = &[
-    Generated { path: "docs/scenario.schema.json", content: schema },
-    Generated { path: "docs/scenario.md", content: reference::page },
+    Generated { path: "docs/reference/scenario.schema.json", content: schema },
+    Generated { path: "docs/reference/scenario.md", content: reference::page },
 ];
 
 /// As the crate `manual` makes it.

@@ -1,4 +1,4 @@
-//! `docs/scenario.md`: every key of scenario files, out of the schema that the program prints.
+//! `docs/reference/scenario.md`: every key of scenario files, out of the schema that the program prints.
 //!
 //! The schema has types, doc comments and most defaults. Where it says that a key may be missing, its value is what the
 //! program makes of a scenario that is silent about it: the `scenario` of that run's record. Nothing is written twice.

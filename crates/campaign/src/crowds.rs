@@ -201,7 +201,7 @@ impl Crowd {
     }
 }
 
-/// The chains by which the memory of a node is judged: `docs/dtc.md` has the outcome.
+/// The chains by which the memory of a node is judged: `docs/explanation/dtc.md` has the outcome.
 pub const JUDGED: [Crowd; 2] = [
     Crowd { flows: 100, hops: 6, loss: 0.1, rate: 256, queue: 100, bytes: 8_000, window: 2 },
     Crowd { flows: 200, hops: 4, loss: 0.15, rate: 1000, queue: 100, bytes: 4_000, window: 8 },

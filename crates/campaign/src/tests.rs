@@ -120,7 +120,7 @@ fn several_gateways_are_never_slower_than_the_best_alone() {
     assert!(summary.median < 0.7, "{summary:?}");
 }
 
-/// What holds today far outside the ranges of the test above; `docs/campaigns.md` says what does not.
+/// What holds today far outside the ranges of the test above; `docs/evidence/campaigns.md` says what does not.
 #[test]
 fn over_wide_ranges_several_gateways_deliver_and_are_seldom_slower() {
     let cases = networks::campaign(networks::wide_network, 1, 16, 1, |_| {});
@@ -158,7 +158,7 @@ fn caching_nodes_serve_more_connections_than_they_remember() {
 }
 
 /// Four segments of memory for each connection; reports are late, wrong and lost; connections come and go, and a peer does not
-/// read. The paper's controller without a guarantee and ATBT as printed (erratum B10) starve connections: docs/sockbuf.md.
+/// read. The paper's controller without a guarantee and ATBT as printed (erratum B10) starve connections: docs/reference/sockbuf.md.
 #[test]
 fn send_buffers_starve_no_connection_and_keep_to_the_memory() {
     let worst = buffers::Information::Sampled { delay: 500, loss: 0.2, noise: 0.2 };

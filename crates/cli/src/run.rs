@@ -27,7 +27,7 @@ use crate::progress::Progress;
 
 /// The JSON Schema of scenario files. It is generated (`cargo xtask gen`), since what makes it takes longer to build than to
 /// keep.
-const SCHEMA: &str = include_str!("../../../docs/scenario.schema.json");
+const SCHEMA: &str = include_str!("../../../docs/reference/scenario.schema.json");
 
 /// Options of `run`.
 #[derive(Debug, clap::Args)]

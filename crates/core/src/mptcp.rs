@@ -1,7 +1,7 @@
 //! Multipath TCP (RFC 8684, version 1): one connection over several subflows, as a sans-IO state machine.
 //!
 //! A [`Connection`] owns its subflows, each a [`crate::tcp::Connection`], and is used as one. What is not implemented
-//! is listed in `docs/mptcp.md`.
+//! is listed in `docs/reference/mptcp.md`.
 //!
 //! Code map: [`Connection`] is the handshake, the options and the life of subflows; `send` and `receive` are the two
 //! halves on the level of data; `scheduler` decides which subflow takes what; `keys` is the cryptography;

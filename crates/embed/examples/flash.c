@@ -2,7 +2,7 @@
  *
  *     flash [OPTION]... IMAGE ADDRESS:PORT [GATEWAY:PORT]...
  *
- * docs/embedded.md, "Options of the examples", lists the options.
+ * docs/reference/embedded.md, "Options of the examples", lists the options.
  *
  * IMAGE is a file that behaves like NOR flash with erase blocks: an erased block is all 0xFF, writing only clears bits, and
  * whatever was under way when the program is killed is half done. The first block is a journal, then come the blocks of the file,

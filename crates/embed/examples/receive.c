@@ -2,7 +2,7 @@
  *
  *     receive [OPTION]... FILE ADDRESS:PORT [GATEWAY:PORT]...
  *
- * docs/embedded.md, "Options of the examples", lists the options.
+ * docs/reference/embedded.md, "Options of the examples", lists the options.
  *
  * The octets go to FILE.part, which becomes FILE when all of them are there and have the SHA-256 that was announced; the exit code
  * is 0 then, and never otherwise. A transfer that breaks off goes on where it was if the same file is offered again to the

@@ -1,4 +1,4 @@
-/* The receiver of SET (docs/set-protocol.md) for programs with a TCP stack, a clock, and little memory.
+/* The receiver of SET (docs/reference/set-protocol.md) for programs with a TCP stack, a clock, and little memory.
  *
  * The library does no input and no output. The program listens on a TCP port, tells the node what its connections do, and
  * does what the node wants. The order of calls, for ever:
@@ -120,7 +120,7 @@ typedef struct anabranch_node_config {
     uint8_t gateway_count;
     /* Must stay where they are as long as there is the node. */
     const anabranch_node_gateway *gateways;
-    /* With keys, nothing is taken that is not encrypted (docs/set-security.md); null without. A library that was built without
+    /* With keys, nothing is taken that is not encrypted (docs/explanation/set-security.md); null without. A library that was built without
      * the feature noise has no node with keys. */
     const anabranch_node_keys *keys;
     /* With a device no file is taken without a manifest that a signer has signed for this device, and none with a lower sequence
@@ -215,7 +215,7 @@ typedef struct anabranch_node_offer {
     uint64_t length;
     /* SHA-256 of the file. */
     uint8_t digest[32];
-    /* Ed25519 over length and digest (docs/set-security.md), see anabranch_node_signed_by; zeros without one. */
+    /* Ed25519 over length and digest (docs/explanation/set-security.md), see anabranch_node_signed_by; zeros without one. */
     uint8_t signature[64];
     /* 1 if there is a signature. */
     uint8_t has_signature;

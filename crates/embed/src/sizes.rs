@@ -125,7 +125,7 @@ impl Sizes {
         self.manifest.map_or(HEADER, |longest| (MAX_NODE_HEADER + usize::from(longest)).next_multiple_of(16))
     }
 
-    /// Octets of the heap, by what they are for, in the order of docs/embedded.md. Those before the last two last from call to call.
+    /// Octets of the heap, by what they are for, in the order of docs/reference/embedded.md. Those before the last two last from call to call.
     pub fn parts(&self) -> [(&'static str, usize); 11] {
         let connections = usize::from(self.connections);
         // One header may have a manifest in it, and one manifest is offered.

@@ -1,5 +1,5 @@
 //! `radio_figures full [FOLDER]`: the radio's throughput and hidden terminals as pictures, with their numbers, as
-//! `docs/radio.md` shows them. The folder is `docs/figures` if nothing is said. Without `full`, the same pictures from short
+//! `docs/reference/radio.md` shows them. The folder is `docs/evidence/figures` if nothing is said. Without `full`, the same pictures from short
 //! runs, in a temporary folder.
 
 use std::process::ExitCode;

@@ -1,5 +1,5 @@
 //! `wifi_figures full [FOLDER]`: saturated 802.11 stations against Bianchi's model, and throughput over several hops, as pictures
-//! with their numbers, as `docs/wifi.md` shows them. The folder is `docs/figures` if nothing is said. Without `full`, the
+//! with their numbers, as `docs/reference/wifi.md` shows them. The folder is `docs/evidence/figures` if nothing is said. Without `full`, the
 //! same pictures from short runs, in a temporary folder.
 
 use std::process::ExitCode;

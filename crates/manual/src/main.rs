@@ -54,8 +54,8 @@ mod tests {
 
     #[test]
     fn the_schema_in_the_repository_is_the_one_of_the_code() {
-        let kept = include_str!("../../../docs/scenario.schema.json");
-        assert!(schema() == kept, "stale: docs/scenario.schema.json; run `cargo xtask gen`");
+        let kept = include_str!("../../../docs/reference/scenario.schema.json");
+        assert!(schema() == kept, "stale: docs/reference/scenario.schema.json; run `cargo xtask gen`");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The tables of `docs/sockbuf.md`: `cargo run -p anabranch-model --example sockbuf_loop`.
+//! The tables of `docs/reference/sockbuf.md`: `cargo run -p anabranch-model --example sockbuf_loop`.
 
 use std::io::{self, Write};
 

@@ -28,7 +28,7 @@ def snippets(page: Path) -> str:
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("page", ["README.md", "crates/python/README.md", "docs/python.md"])
+@pytest.mark.parametrize("page", ["README.md", "crates/python/README.md", "docs/reference/python.md"])
 def test_the_snippets_of_a_page(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     code = snippets(ROOT / page)
     assert "anabranch" in code

@@ -4,7 +4,7 @@
 //! Sans-IO: octets in, octets out. There is no clock, no socket and no file here; entropy is the host's. A [`Guard`] stands
 //! between the socket of one stream and the machine that it belongs to. The machine speaks plaintext and knows nothing of it.
 //!
-//! What is on the wire, octet by octet: `docs/set-security.md`.
+//! What is on the wire, octet by octet: `docs/explanation/set-security.md`.
 
 #![cfg_attr(not(feature = "std"), no_std)]
 

@@ -1,4 +1,4 @@
-//! Packets put together at each hop, and fragments passed on one by one, as `docs/radio.md` has it:
+//! Packets put together at each hop, and fragments passed on one by one, as `docs/reference/radio.md` has it:
 //! `cargo run --release -p anabranch-sim --example fragments -- full`. Without `full`, the same rows from short
 //! runs.
 

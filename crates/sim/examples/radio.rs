@@ -1,4 +1,4 @@
-//! The tables of `docs/radio.md`: `cargo run --release -p anabranch-sim --example radio -- full`.
+//! The tables of `docs/reference/radio.md`: `cargo run --release -p anabranch-sim --example radio -- full`.
 //! Without `full`, the same rows from short runs.
 
 use std::io::{self, Write};

@@ -1,4 +1,4 @@
-//! The tables of `docs/wifi.md`: `cargo run --release -p anabranch-sim --example wifi -- full`. Without
+//! The tables of `docs/reference/wifi.md`: `cargo run --release -p anabranch-sim --example wifi -- full`. Without
 //! `full`, the same rows from short runs.
 
 use std::io::{self, Write};

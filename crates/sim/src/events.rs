@@ -1,5 +1,5 @@
 //! [`EventLog`] writes what happens in a run as a compact log, from which `anabranch view` makes a page that replays it. The
-//! format is in `docs/replay.md`, its numbers are [`anabranch_wire::eventlog`]; `crates/view` reads it.
+//! format is in `docs/reference/replay.md`, its numbers are [`anabranch_wire::eventlog`]; `crates/view` reads it.
 //!
 //! A record is written when it happens: what a reader has of a log that breaks off is what happened until then. Memory grows
 //! with nodes, links, connections and what is under way, never with time: packets are told apart from those seen before by

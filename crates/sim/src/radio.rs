@@ -5,7 +5,7 @@
 //! [`Radio::poll_effect`] says what has come of it, to be called after either until nothing is left.
 //!
 //! Code map: [`phy`] is times and sizes, `mac` the CSMA-CA, `csl` how stations sleep, [`energy`] what it draws, [`config`] the options,
-//! [`metrics`] what is counted. Who hears what is the affair of [`crate::air`]. `docs/radio.md` has the figures with
+//! [`metrics`] what is counted. Who hears what is the affair of [`crate::air`]. `docs/reference/radio.md` has the figures with
 //! their sources.
 //!
 //! ```

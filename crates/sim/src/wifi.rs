@@ -7,7 +7,7 @@
 //!
 //! Code map: [`phy`] is times and sizes, `access` who may send when (carrier sense, NAV, backoff), `exchange` the frames of
 //! an exchange (RTS, CTS, data, ACK), `mac` the state of a station, [`propagation`] who hears whom, [`energy`] what it draws,
-//! [`config`] the options, [`metrics`] what is counted, [`octets`] what was on air octet by octet. `docs/wifi.md` has the figures with their sources.
+//! [`config`] the options, [`metrics`] what is counted, [`octets`] what was on air octet by octet. `docs/reference/wifi.md` has the figures with their sources.
 //!
 //! ```
 //! use anabranch_core::time::Instant;

@@ -43,7 +43,7 @@ pub enum Kind {
 }
 
 /// The vector instructions that the cryptographic crates would look for are as much text as the rest of them, and small nodes have
-/// none. docs/embedded.md has the same.
+/// none. docs/reference/embedded.md has the same.
 const SMALL: &str = "--cfg curve25519_dalek_backend=\"serial\" --cfg chacha20_force_soft --cfg poly1305_force_soft \
     -C force-unwind-tables=no";
 

@@ -1,4 +1,4 @@
-//! The numbers of the event log's format, versions 1 and 2, for those who write logs and those who read them; `docs/replay.md`
+//! The numbers of the event log's format, versions 1 and 2, for those who write logs and those who read them; `docs/reference/replay.md`
 //! has the table of octets.
 
 /// The first octets of a log.

@@ -1,4 +1,4 @@
-//! The datagrams of RDCA (`docs/rdca-protocol.md` has the byte diagrams; paper: `rdca`, section 3.2).
+//! The datagrams of RDCA (`docs/reference/rdca-protocol.md` has the byte diagrams; paper: `rdca`, section 3.2).
 //!
 //! A datagram is one message. It begins with one octet: the type in the high nibble, flags in the low one. Integers are
 //! big-endian. The paper puts a flag, a sequence number and a time stamp into 32 bits (erratum H15), which hold no clock

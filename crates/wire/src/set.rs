@@ -1,4 +1,4 @@
-//! The messages of the SET session layer (`docs/set-protocol.md` has the byte diagrams).
+//! The messages of the SET session layer (`docs/reference/set-protocol.md` has the byte diagrams).
 //!
 //! Messages travel inside reliable byte streams, one after another, without padding. Every message begins
 //! with one octet: the type in the high nibble, flags in the low one. Integers are big-endian; where a

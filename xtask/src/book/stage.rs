@@ -50,7 +50,7 @@ impl Pages {
         for target in links(summary) {
             let page = resolved(&Path::new(PAGES).join("SUMMARY.md"), target);
             if root.join(&page).is_file() {
-                // The book has no folders: `docs/papers/set.md` is not `docs/set.md` there.
+                // The book has no folders, so names include those of the folders.
                 let within = page.strip_prefix(PAGES).unwrap_or(&page);
                 let parts: Vec<_> = within.iter().map(|part| part.to_string_lossy()).collect();
                 let name = parts.join("-");
@@ -65,12 +65,16 @@ impl Pages {
     /// The table of contents of the book.
     fn summary(&self, summary: &str, root: &Path) -> String {
         let replaced = |target: &str| {
+            // A title of several pages.
+            if target.is_empty() {
+                return Ok::<_, String>(String::new());
+            }
             let page = resolved(&Path::new(PAGES).join("SUMMARY.md"), target);
             let name = self.staged.get(&page).cloned();
             if name.is_none() {
                 eprintln!("{} is in the table of contents and not there yet", root.join(page).display());
             }
-            Ok::<_, String>(name.unwrap_or_default())
+            Ok(name.unwrap_or_default())
         };
         with_links(summary, replaced).unwrap_or_default()
     }
@@ -195,31 +199,37 @@ mod tests {
     #[test]
     fn links_lead_to_pages_files_and_copies() {
         let root = crate::cargo::root();
-        let pages = Pages::of("- [A](radio.md)\n- [B](../ARCHITECTURE.md)\n- [C](nowhere.md)\n", &root);
+        let contents = "- [A](reference/radio.md)\n- [B](../ARCHITECTURE.md)\n- [C](nowhere.md)\n";
+        let pages = Pages::of(contents, &root);
         let mut copies = BTreeSet::new();
-        let page = "[a](radio.md#delay) [b](../ARCHITECTURE.md) [c](scenario.schema.json) [d](../fuzz/README.md) [e](https://x.y)\n";
-        let turned = pages.turned(page, Path::new("docs/x.md"), &root, &mut copies).expect("all is there");
-        let wanted = "[a](radio.md#delay) [b](ARCHITECTURE.md) [c](scenario.schema.json) [d](source/fuzz/README.md.txt) [e](https://x.y)\n";
+        let page = "[a](radio.md#delay) [b](../../ARCHITECTURE.md) [c](scenario.schema.json) [d](../../fuzz/README.md) [e](https://x.y)\n";
+        let turned =
+            pages.turned(page, Path::new("docs/reference/x.md"), &root, &mut copies).expect("all is there");
+        let wanted = "[a](reference-radio.md#delay) [b](ARCHITECTURE.md) [c](reference/scenario.schema.json) [d](source/fuzz/README.md.txt) [e](https://x.y)\n";
         assert_eq!(turned, wanted);
         assert_eq!(copies.into_iter().collect::<Vec<_>>(), [Path::new("fuzz/README.md")]);
-        let contents =
-            pages.summary("- [A](radio.md)\n- [B](../ARCHITECTURE.md)\n- [C](nowhere.md)\n", &root);
-        assert_eq!(contents, "- [A](radio.md)\n- [B](ARCHITECTURE.md)\n- [C]()\n");
+        assert_eq!(
+            pages.summary(contents, &root),
+            "- [A](reference-radio.md)\n- [B](ARCHITECTURE.md)\n- [C]()\n"
+        );
     }
 
     #[test]
     fn pages_of_one_name_in_two_folders_are_two_pages() {
-        let contents = "- [A](set.md)\n- [B](papers/set.md)\n";
+        let contents = "- [A](explanation/set.md)\n- [B](evidence/papers/set.md)\n";
         let pages = Pages::of(contents, &crate::cargo::root());
-        assert_eq!(pages.summary(contents, &crate::cargo::root()), "- [A](set.md)\n- [B](papers-set.md)\n");
+        assert_eq!(
+            pages.summary(contents, &crate::cargo::root()),
+            "- [A](explanation-set.md)\n- [B](evidence-papers-set.md)\n"
+        );
         let mut copies = BTreeSet::new();
         let turned = pages.turned(
-            "[a](../set.md) [b](set.md)\n",
-            Path::new("docs/papers/sockbuf.md"),
+            "[a](../../explanation/set.md) [b](set.md)\n",
+            Path::new("docs/evidence/papers/sockbuf.md"),
             &crate::cargo::root(),
             &mut copies,
         );
-        assert_eq!(turned.as_deref(), Ok("[a](set.md) [b](papers-set.md)\n"));
+        assert_eq!(turned.as_deref(), Ok("[a](explanation-set.md) [b](evidence-papers-set.md)\n"));
     }
 
     #[test]

@@ -65,7 +65,7 @@ const HEAD: &str = "\
 
 A scenario is one TOML file: a network and what goes on in it. `anabranch run FILE` simulates it, `anabranch emulate FILE` lets it
 run in real time. A key that is not here is refused, with its line and a suggestion. The same as a
-[JSON Schema](scenario.schema.json), for editors: `anabranch run --schema`. What the words mean is in [Concepts](concepts.md), what
+[JSON Schema](scenario.schema.json), for editors: `anabranch run --schema`. What the words mean is in [Concepts](../explanation/concepts.md), what
 there is to say of radio beyond the keys in [Radio in a scenario](scenario-radio.md).
 
 ## Values

@@ -64,7 +64,7 @@ fn the_example_configurations_are_good() {
 
 #[test]
 fn the_configuration_in_the_guide_is_good() {
-    let guide = read("../docs/operators-guide.md");
+    let guide = read("../docs/guides/operators.md");
     let (_, block) = guide.split_once("```toml,config=gateway\n").expect("there is one");
     let (text, _) = block.split_once("```").expect("it ends");
     let folder = tempfile::tempdir().expect("a folder");

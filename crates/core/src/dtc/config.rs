@@ -216,7 +216,7 @@ impl Config {
     /// hop has acknowledged it, and repeated as soon as the link layer misses that.
     pub const fn improved() -> Self {
         Self {
-            // 24 kB, allocated as it is used: docs/dtc.md has what it is worth.
+            // 24 kB, allocated as it is used: docs/explanation/dtc.md has what it is worth.
             connections: 128,
             custody: Custody::UntilLinkAck,
             cache_chance: Chance::ALWAYS,

@@ -360,7 +360,7 @@ impl SenderConfig {
 pub struct SinkConfig {
     /// How datagrams are written; both ends must have the same.
     pub header: Header,
-    /// Senders served at once; more are refused. See `docs/rdca-protocol.md` for the octets that each takes.
+    /// Senders served at once; more are refused. See `docs/reference/rdca-protocol.md` for the octets that each takes.
     pub senders: usize,
     /// Packets held out of order, over all senders: with 300 octets each, 4096 are 1.5 MB.
     pub held_packets: usize,

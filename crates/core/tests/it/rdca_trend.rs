@@ -1,5 +1,5 @@
 //! Erratum H6: how often the trend as printed and ours say "rises", for delays that are steady, rise and fall.
-//! `docs/rdca-protocol.md` has this table.
+//! `docs/reference/rdca-protocol.md` has this table.
 
 use anabranch_core::rdca::{Trend, TrendTest};
 use anabranch_testkit::prng::Prng;

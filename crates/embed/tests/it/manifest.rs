@@ -400,7 +400,7 @@ fn a_file_whose_manifest_expires_while_it_comes_is_given_up() {
     }
 }
 
-/// The sizes in docs/embedded.md, of which a program chooses its limit.
+/// The sizes in docs/reference/embedded.md, of which a program chooses its limit.
 #[test]
 fn manifests_are_as_long_as_the_page_says() {
     let size = |component: &[u8], number: u64, use_before: Option<u64>| {
@@ -413,7 +413,7 @@ fn manifests_are_as_long_as_the_page_says() {
     assert_eq!(range(b"x"), (230, 258));
     assert_eq!(range(b"firmware"), (237, 265));
     assert_eq!(range(&[b'x'; 64]), (294, 322));
-    let page: Vec<&str> = include_str!("../../../../docs/embedded.md").split_whitespace().collect();
+    let page: Vec<&str> = include_str!("../../../../docs/reference/embedded.md").split_whitespace().collect();
     let says = "makes manifests of 237 to 265 bytes with the default name of the component, and of 230 to 322 bytes with others.";
     assert!(page.join(" ").contains(says));
 }

@@ -1,4 +1,4 @@
-//! What a node takes, part by part: the tables in docs/embedded.md, which `cargo test -p anabranch-embed --test it parts:: --
+//! What a node takes, part by part: the tables in docs/reference/embedded.md, which `cargo test -p anabranch-embed --test it parts:: --
 //! --nocapture` prints.
 
 use std::collections::BTreeMap;

@@ -1,6 +1,6 @@
 //! Our TCP and a reference's over the same bottleneck, side by side: the kernel's, or that of ns-3.
 //!
-//! Short forms are tests; `cargo xtask compare` sets the variables that make them the long ones: docs/validation.md.
+//! Short forms are tests; `cargo xtask compare` sets the variables that make them the long ones: docs/evidence/validation.md.
 
 mod aqm;
 mod arrivals;

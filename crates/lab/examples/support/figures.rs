@@ -18,7 +18,7 @@ pub(crate) struct Effort {
 }
 
 /// Draws the charts that `charts` measures, by their files' names, with the effort that the command line asks for: in full into
-/// the folder that it names or `docs/figures`, briefly into a temporary folder.
+/// the folder that it names or `docs/evidence/figures`, briefly into a temporary folder.
 pub(crate) fn draw(
     short: Effort,
     full: Effort,
@@ -28,7 +28,8 @@ pub(crate) fn draw(
         let length = Length::from_command_line()?;
         let temporary =
             env::temp_dir().join(format!("anabranch-{}-{}", env!("CARGO_CRATE_NAME"), process::id()));
-        let published = || env::args_os().nth(2).map_or_else(|| PathBuf::from("docs/figures"), PathBuf::from);
+        let published =
+            || env::args_os().nth(2).map_or_else(|| PathBuf::from("docs/evidence/figures"), PathBuf::from);
         let folder = length.pick(temporary.clone(), published());
         for (name, chart) in charts(length.pick(short, full)) {
             write(&folder, name, &chart).map_err(|error| io::Error::other(format!("{name}: {error}")))?;

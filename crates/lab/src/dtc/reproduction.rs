@@ -14,7 +14,7 @@ pub const PAPER: Paper = Paper {
     citation: "A. Dunkels, J. Alonso, T. Voigt, H. Ritter, 2004.",
     about: "Section V: TCP carries 500 segments over a chain of 6 or 11 lossy hops, with and without nodes that cache \
             segments and repeat them.",
-    page: "docs/dtc-experiments.md",
+    page: "docs/evidence/dtc-experiments.md",
     runs: 30,
     quick_runs: 5,
     cost: 1_200,

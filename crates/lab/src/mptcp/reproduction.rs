@@ -15,7 +15,7 @@ pub const PAPER: Paper = Paper {
                Communications (ICC), 2024; MERL TR2024-071.",
     about: "Section VIII: 10 to 50 nodes with IEEE 802.15.4 radios deliver 100 packets each to a data centre, over several hops \
             and up to three paths, by conventional multipath TCP (C) and by the proposed scheme (P).",
-    page: "docs/mptcp-experiments.md",
+    page: "docs/evidence/mptcp-experiments.md",
     runs: 30,
     quick_runs: 3,
     cost: 65_000,

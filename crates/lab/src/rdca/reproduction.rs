@@ -15,7 +15,7 @@ pub const PAPER: Paper = Paper {
     citation: "R. Khan, A. N. Mian, 2018.",
     about: "Section 4: nodes near an event send packets at a constant rate to one sink over IEEE 802.11 and AODV, by the \
             proposed sink-driven rate control and by three TCPs.",
-    page: "docs/rdca-experiments.md",
+    page: "docs/evidence/rdca-experiments.md",
     runs: 10,
     quick_runs: 2,
     cost: 240_000,
@@ -124,6 +124,6 @@ fn ours(name: &str) -> &'static str {
         "area" => "450mx200m: area",
         "rates" => "the same",
         "senders" => "the same",
-        _ => "see docs/rdca-protocol.md",
+        _ => "see docs/reference/rdca-protocol.md",
     }
 }

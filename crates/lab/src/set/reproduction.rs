@@ -16,7 +16,7 @@ pub const PAPER: Paper = Paper {
     citation: "S. Zafar, A. H. Akbar, S. Jabbar, N. M. Sheikh, 2010.",
     about: "Section 6: a file to one node through one, two and three gateways, by SET and by split TCP, over what the node's \
             buffer, the wireless delay and rate, other transfers and the number of hops are.",
-    page: "docs/set-experiments.md",
+    page: "docs/evidence/set-experiments.md",
     runs: 10,
     quick_runs: 2,
     cost: 1_000,
@@ -145,7 +145,7 @@ fn ours(name: &str) -> &'static str {
         "sn_buffer_6_2" => "64kB: node_buffer",
         "wireless_bw_fig12" => "1.2 Mbit/s in Figure 12",
         "file_sizes" | "wireless_bw" | "gateways" => "the same",
-        _ => "see docs/set-protocol.md",
+        _ => "see docs/reference/set-protocol.md",
     }
 }
 

@@ -20,7 +20,7 @@ fn outcomes(assignments: &[&str]) -> Vec<Outcome> {
 }
 
 /// Point 7: the closed form is within 10 % of the lossless simulation over the paper's grid. What remains is
-/// explained in `docs/set-model.md`.
+/// explained in `docs/explanation/set-model.md`.
 #[test]
 fn the_closed_form_agrees_with_the_simulation_over_the_papers_grid() {
     let all = outcomes(&[

@@ -16,7 +16,7 @@ pub const PAPER: Paper = Paper {
     citation: "F. I. Khan, E.-N. Huh, 2008.",
     about: "Section 4: a mobile host with three wireless interfaces, one striped connection over all of them, and single ones; who \
             gets the memory of the send buffers, by the proposed controller and by ATBT.",
-    page: "docs/sockbuf-experiments.md",
+    page: "docs/evidence/sockbuf-experiments.md",
     runs: 10,
     quick_runs: 2,
     cost: 800_000,
@@ -136,7 +136,7 @@ fn ours(name: &str) -> &'static str {
         "mem_high" | "mem_low" => "the same: memory",
         "default_buffer" => "128 kB",
         "payload" => "1460 octets",
-        "kp" | "ki" | "kd" => "as printed with gains=paper; ours are gains=damped, docs/sockbuf.md",
+        "kp" | "ki" | "kd" => "as printed with gains=paper; ours are gains=damped, docs/reference/sockbuf.md",
         "threshold_factor" => "2: products",
         "balance_period" => "0.5s: period",
         "sim_time" => "400s: duration",
@@ -156,6 +156,6 @@ fn ours(name: &str) -> &'static str {
         "backbone_rate" | "last_rate" => "100 Mbit/s",
         "backbone_delay" => "30 ms",
         "last_delay" => "10 ms",
-        _ => "see docs/sockbuf.md",
+        _ => "see docs/reference/sockbuf.md",
     }
 }

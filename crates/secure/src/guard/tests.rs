@@ -655,11 +655,11 @@ proptest! {
     }
 }
 
-/// The worked example of docs/set-security.md.
+/// The worked example of docs/explanation/set-security.md.
 #[test]
 fn the_documented_example_holds() {
     let document: String =
-        include_str!("../../../../docs/set-security.md").split_whitespace().collect::<String>();
+        include_str!("../../../../docs/explanation/set-security.md").split_whitespace().collect::<String>();
     let world = World::new();
     let mut a = Guard::control_with(&world.sender, Some(&[0x11; 32])).unwrap();
     let first = sent(&mut a);
@@ -678,10 +678,10 @@ fn the_documented_example_holds() {
     }
 }
 
-/// The table of promises in docs/set-security.md: each row names tests by crate, modules and function.
+/// The table of promises in docs/explanation/set-security.md: each row names tests by crate, modules and function.
 #[test]
 fn every_promise_names_a_test_that_exists() {
-    let page = include_str!("../../../../docs/set-security.md");
+    let page = include_str!("../../../../docs/explanation/set-security.md");
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let mut known = HashMap::new();
     let mut rows = 0;

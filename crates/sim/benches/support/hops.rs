@@ -1,5 +1,5 @@
 //! One TCP connection over a row of nodes that hear none but their neighbours: what the test and the example of
-//! `docs/radio.md` share.
+//! `docs/reference/radio.md` share.
 
 #![allow(dead_code, unreachable_pub, reason = "each user uses its part")]
 

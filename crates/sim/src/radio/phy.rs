@@ -1,7 +1,7 @@
 //! The physical layer: times and sizes of the two PHYs.
 //!
 //! Sources: IEEE Std 802.15.4-2020, sections 8.4.2 and 11.3 (constants), 12 (O-QPSK), 19 (SUN FSK).
-//! `docs/radio.md` lists each figure.
+//! `docs/reference/radio.md` lists each figure.
 
 use anabranch_core::time::Duration;
 use anabranch_wire::ieee802154::{ENH_ACK_LEN, Fcs, WAKEUP_LEN};

@@ -1,7 +1,7 @@
 //! The physical layer: times and sizes of DSSS and HR/DSSS.
 //!
 //! Sources: IEEE Std 802.11-2007, clauses 15 (1 and 2 Mbit/s) and 18 (5.5 and 11 Mbit/s, short preamble), for sizes
-//! clause 7, for interframe spaces 9.2.10. `docs/wifi.md` lists each figure.
+//! clause 7, for interframe spaces 9.2.10. `docs/reference/wifi.md` lists each figure.
 
 use anabranch_core::time::Duration;
 

@@ -210,7 +210,7 @@ proptest! {
     }
 }
 
-/// The worked example of `docs/set-protocol.md`, octet by octet.
+/// The worked example of `docs/reference/set-protocol.md`, octet by octet.
 #[test]
 fn the_documented_examples_hold() {
     let mut out = Vec::new();

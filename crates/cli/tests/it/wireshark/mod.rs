@@ -80,7 +80,7 @@ fn chunk(header: &str, length: usize) -> Vec<u8> {
 
 const ID: &str = "0102030405060708";
 
-/// What a sender says to a node in the worked examples of docs/set-protocol.md, with what has to stand before: a chunk
+/// What a sender says to a node in the worked examples of docs/reference/set-protocol.md, with what has to stand before: a chunk
 /// that ends where the first of them begins.
 fn examples() -> Vec<u8> {
     [

@@ -527,7 +527,7 @@ fn a_push_that_a_later_release_has_overtaken_is_refused_when_it_goes_on() {
     assert_eq!(site.number(), Some(3));
 }
 
-/// A node that knows no manifests resets the stream of the request, as docs/set-protocol.md says.
+/// A node that knows no manifests resets the stream of the request, as docs/reference/set-protocol.md says.
 #[test]
 fn a_node_of_before_manifests_gives_an_error_that_says_so() {
     let folder = folder(1_000);

@@ -1,6 +1,6 @@
 // One run of a cell with ns-3's TCP: bulk flows over one bottleneck, measured from the first SYN or from a warm-up on. Its queue drops from
 // its tail, or is one of ns-3's queue discs. Prints one line of JSON. `compare/ns3.rs` and `compare/aqm.rs` compile and start this
-// program; docs/validation.md says what is compared.
+// program; docs/evidence/validation.md says what is compared.
 //
 // Every attribute of ns-3 can be set from the command line, which is how causes of differences are tested:
 //     bottleneck --controller=cubic --ns3::TcpCubic::HyStart=false

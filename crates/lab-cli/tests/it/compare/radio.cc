@@ -1,6 +1,6 @@
 // One run of a radio cell with ns-3: IEEE 802.15.4 (LrWpan), 802.11b (YansWifi) or AODV over 802.11b, among nodes that
 // stand or move. Prints one line of
-// JSON. `compare/radio.rs` compiles and starts this program; docs/validation.md says what is compared.
+// JSON. `compare/radio.rs` compiles and starts this program; docs/evidence/validation.md says what is compared.
 //
 // Every attribute of ns-3 can be set from the command line.
 

@@ -110,8 +110,8 @@ fn links_to_nothing_are_found() {
     };
     let pages = [
         page(
-            "docs/radio.md",
-            "`crates/nothing` `crates/cli` [x](nothing.md) [y](../README.md#no) [z](#a) [w](https://x.y/)\n# A\n",
+            "docs/reference/radio.md",
+            "`crates/nothing` `crates/cli` [x](nothing.md) [y](../../README.md#no) [z](#a) [w](https://x.y/)\n# A\n",
         ),
         page("README.md", "# B\n"),
     ];

@@ -32,7 +32,7 @@ pub(crate) fn root() -> PathBuf {
 fn pages() -> Vec<Page> {
     let mut names: Vec<String> =
         ["README.md", "CONTRIBUTING.md", "ARCHITECTURE.md"].map(str::to_owned).to_vec();
-    for folder in ["docs", "docs/papers"] {
+    for folder in ["docs", "docs/evidence/papers"] {
         let listing = fs::read_dir(root().join(folder)).expect("the pages are here");
         let entries = listing
             .map(|entry| entry.expect("it can be read").file_name().into_string().expect("it is text"));

@@ -1,6 +1,6 @@
 //! What the pages say of the papers, against the rows of the report.
 //!
-//! `docs/reproduced.jsonl` has the rows, as `anabranch lab reproduce --json` printed them. A statement names those that it rests on
+//! `docs/evidence/reproduced.jsonl` has the rows, as `anabranch lab reproduce --json` printed them. A statement names those that it rests on
 //! in a comment, which no reader sees:
 //!
 //! ```text
@@ -25,11 +25,11 @@ use super::{none, pages, root};
 const NO_STATEMENTS: [&str; 7] = [
     "ARCHITECTURE.md",
     "CONTRIBUTING.md",
-    "docs/errata.md",
-    "docs/report.md",
-    "docs/robustness.md",
-    "docs/scenario.md",
-    "docs/validation.md",
+    "docs/explanation/errata.md",
+    "docs/reference/report.md",
+    "docs/explanation/robustness.md",
+    "docs/reference/scenario.md",
+    "docs/evidence/validation.md",
 ];
 /// Words of a paragraph that is about what a paper prints and what became of it.
 const SPEAKS: [&str; 2] = ["reproduced", "than printed"];
@@ -41,7 +41,8 @@ struct Rows(Vec<Value>);
 
 impl Rows {
     fn read() -> Self {
-        let text = fs::read_to_string(root().join("docs/reproduced.jsonl")).expect("the rows are here");
+        let text =
+            fs::read_to_string(root().join("docs/evidence/reproduced.jsonl")).expect("the rows are here");
         Self(text.lines().map(|line| serde_json::from_str(line).expect("a row is an object")).collect())
     }
 
@@ -279,7 +280,8 @@ fn without_rows(page: &Page) -> Vec<String> {
 fn what_is_said_of_the_papers_follows_from_rows() {
     let rows = Rows::read();
     let faults = pages().into_iter().flat_map(|page| {
-        let silent = NO_STATEMENTS.contains(&page.name.as_str()) || page.name.starts_with("docs/papers/");
+        let silent =
+            NO_STATEMENTS.contains(&page.name.as_str()) || page.name.starts_with("docs/evidence/papers/");
         let alone = if silent { Vec::new() } else { without_rows(&page) };
         alone.into_iter().chain(faults_of(&page, &rows)).collect::<Vec<_>>()
     });
@@ -315,7 +317,7 @@ fn recorded_rows_are_what_this_code_finds() {
             // Read as the recorded one was, which rounds the last digit.
             let found: Value = serde_json::from_str(&found.to_string()).expect("its own text");
             let recorded = rows.iter().find(|row| row["id"] == found["id"]);
-            assert_eq!(recorded, Some(&found), "docs/reproduced.jsonl is older");
+            assert_eq!(recorded, Some(&found), "docs/evidence/reproduced.jsonl is older");
         }
     }
 }

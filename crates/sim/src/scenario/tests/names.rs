@@ -72,9 +72,9 @@ fn a_cable_beside_the_air_has_metrics_of_its_own() {
 #[test]
 fn every_metric_is_in_the_page_about_them() {
     let page = [
-        include_str!("../../../../../docs/results.md"),
-        include_str!("../../../../../docs/scenario-radio.md"),
-        include_str!("../../../../../docs/mptcp.md"),
+        include_str!("../../../../../docs/reference/results.md"),
+        include_str!("../../../../../docs/reference/scenario-radio.md"),
+        include_str!("../../../../../docs/reference/mptcp.md"),
     ]
     .concat();
     let radio = include_str!("../../../../../scenarios/three-hops-radio.toml");

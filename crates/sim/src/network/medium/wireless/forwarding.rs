@@ -47,7 +47,7 @@ pub struct VirtualReassembly {
 }
 
 impl Default for VirtualReassembly {
-    /// Sixteen entries; 2 s, many times what the longest packet needs; a gap of 12 ms, about what a full O-QPSK frame takes over two further hops (`docs/radio.md`).
+    /// Sixteen entries; 2 s, many times what the longest packet needs; a gap of 12 ms, about what a full O-QPSK frame takes over two further hops (`docs/reference/radio.md`).
     fn default() -> Self {
         Self { entries: 16, timeout: Duration::from_secs(2), gap: Duration::from_millis(12) }
     }
