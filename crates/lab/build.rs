@@ -1,4 +1,5 @@
-//! The fingerprint of what decides the rows of experiments beside the simulator: this crate, with its meters, and the statistics.
+//! The fingerprint of what decides the rows of experiments beside the simulator: this crate, with
+//! its meters, and the statistics.
 
 #[path = "../sim/build/fingerprint.rs"]
 mod fingerprint;

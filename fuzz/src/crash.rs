@@ -44,7 +44,8 @@ pub fn execute(target: &Target, input: &[u8], probe: &mut Probe) -> Result<(), F
     result.map_err(|payload| Failure { place, message: message(&*payload) })
 }
 
-/// A hook that keeps quiet while a target runs on the panicking thread and is the previous one elsewhere.
+/// A hook that keeps quiet while a target runs on the panicking thread and is the previous one
+/// elsewhere.
 fn install_hook() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -69,7 +70,8 @@ fn message(payload: &(dyn Any + Send)) -> String {
     text.or_else(|| payload.downcast_ref::<String>().cloned()).unwrap_or_default()
 }
 
-/// Makes the input of a failure smaller while it fails at the same place, in at most `tries` executions.
+/// Makes the input of a failure smaller while it fails at the same place, in at most `tries`
+/// executions.
 pub fn minimise(target: &Target, input: Vec<u8>, failure: Failure, tries: usize) -> Crash {
     let mut best = Crash { input, failure };
     let mut tries_left = tries;
@@ -117,7 +119,8 @@ pub fn directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("crashes")
 }
 
-/// Writes the input under `directory`; the name says the target and is the same for the same octets.
+/// Writes the input under `directory`; the name says the target and is the same for the same
+/// octets.
 pub fn store(directory: &Path, target: &str, input: &[u8]) -> io::Result<PathBuf> {
     fs::create_dir_all(directory)?;
     let mut hash = Fnv::default();

@@ -6,8 +6,9 @@ use std::hash::{Hash, Hasher};
 
 /// Collects the features of one execution: the stand-in for code coverage.
 ///
-/// A feature is anything that a target finds worth reaching, such as an error at a field or a state entered
-/// from another. An input that shows a feature for the first time is kept and mutated further.
+/// A feature is anything that a target finds worth reaching, such as an error at a field or a state
+/// entered from another. An input that shows a feature for the first time is kept and mutated
+/// further.
 #[derive(Debug)]
 pub struct Probe {
     features: Vec<u16>,
@@ -59,7 +60,8 @@ impl Probe {
         }
     }
 
-    /// Whether to look for a landmark that is costly to see: until an execution has reached it. The report counts it once.
+    /// Whether to look for a landmark that is costly to see: until an execution has reached it. The
+    /// report counts it once.
     pub fn looks_for(&self, landmark: &'static str) -> bool {
         self.looks_inside && !self.known.contains(landmark)
     }

@@ -123,7 +123,8 @@ impl Run<'_> {
     }
 }
 
-/// When the budget is used up. The clock is not asked each time: it would cost as much as a short target.
+/// When the budget is used up. The clock is not asked each time: it would cost as much as a short
+/// target.
 struct Deadline {
     budget: Budget,
     #[allow(clippy::disallowed_types, reason = "see the import")]

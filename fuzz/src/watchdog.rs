@@ -11,8 +11,8 @@ use crate::crash;
 /// No execution may take longer; they take microseconds.
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// Ends the process when one execution takes longer than 20 s, and leaves its input behind: there is no
-/// other way out of a loop in safe code. Stops when dropped.
+/// Ends the process when one execution takes longer than 20 s, and leaves its input behind: there
+/// is no other way out of a loop in safe code. Stops when dropped.
 #[derive(Debug)]
 pub struct Watchdog {
     present: Arc<Mutex<Present>>,

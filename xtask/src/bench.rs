@@ -1,8 +1,8 @@
 //! `cargo xtask bench`: fetches what counts instructions, then `cargo bench`.
 //!
-//! The counts need valgrind and the program gungraun-runner in the version of the library. The first comes
-//! from Debian's or Ubuntu's packages, if we may install them; the second goes into the target folder and
-//! nowhere else. What cannot be had is said, and that benchmark skips itself.
+//! The counts need valgrind and the program gungraun-runner in the version of the library. The
+//! first comes from Debian's or Ubuntu's packages, if we may install them; the second goes into the
+//! target folder and nowhere else. What cannot be had is said, and that benchmark skips itself.
 
 use crate::cargo;
 use crate::failure::Failure;

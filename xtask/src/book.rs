@@ -1,8 +1,8 @@
 //! `cargo xtask book`: the documentation as a book.
 //!
-//! mdBook goes into the target folder and nowhere else. It sees a copy of `docs`, in which links to the rest of the repository have
-//! been turned to copies of what they name ([`stage`]): so the pages keep their places and links on a forge, and the book
-//! needs nothing beside itself.
+//! mdBook goes into the target folder and nowhere else. It sees a copy of `docs`, in which links to
+//! the rest of the repository have been turned to copies of what they name ([`stage`]): so the
+//! pages keep their places and links on a forge, and the book needs nothing beside itself.
 
 mod stage;
 
@@ -13,8 +13,8 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What makes the book: without its defaults there is no web server, no file watcher and no search. Unoptimised it takes a
-/// quarter of a second for the book.
+/// What makes the book: without its defaults there is no web server, no file watcher and no search.
+/// Unoptimised it takes a quarter of a second for the book.
 const MDBOOK: Tool =
     Tool { name: "mdbook", version: "0.5.4", arguments: &["--no-default-features"], purpose: "the book" };
 

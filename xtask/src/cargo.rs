@@ -6,8 +6,8 @@ use std::process::Command;
 
 /// The root of the workspace, whatever directory xtask was started in.
 pub(crate) fn root() -> PathBuf {
-    // What cargo says now comes first: with a target directory that several work trees share, what it said
-    // at compile time may be another tree.
+    // What cargo says now comes first: with a target directory that several work trees share, what
+    // it said at compile time may be another tree.
     let here = std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
     let here = Path::new(&here);
     here.parent().unwrap_or(here).to_path_buf()
@@ -27,7 +27,8 @@ pub(crate) fn command(args: &[&str]) -> Command {
     command
 }
 
-/// A program of this workspace, to be run in the root: built first, unless the variable ANABRANCH_BUILT names a folder that has it.
+/// A program of this workspace, to be run in the root: built first, unless the variable
+/// ANABRANCH_BUILT names a folder that has it.
 pub(crate) fn program(package: &str, name: &str, args: &[&str]) -> Command {
     program_as("dev", package, name, args)
 }

@@ -25,7 +25,8 @@ fn schema() -> Result<Vec<u8>, Failure> {
     cargo::output(cargo::manual(&["schema"]))
 }
 
-/// `fuzz [--seconds N] [--seed S]`: the targets that `anabranch-fuzz list` names, as many at a time as there are processors.
+/// `fuzz [--seconds N] [--seed S]`: the targets that `anabranch-fuzz list` names, as many at a time
+/// as there are processors.
 pub(crate) fn fuzz(args: &[String]) -> Result<(), Failure> {
     let (seconds, seed) = length_and_seed(args)?;
     if !cargo::root().join("fuzz/Cargo.toml").exists() {
@@ -81,7 +82,8 @@ fn length_and_seed(args: &[String]) -> Result<(u64, u64), Failure> {
     }
 }
 
-/// `campaign NAME [ARGS...]`: passed on to the example `campaign` of anabranch-campaign; what is about processes is a test's long form.
+/// `campaign NAME [ARGS...]`: passed on to the example `campaign` of anabranch-campaign; what is
+/// about processes is a test's long form.
 pub(crate) fn campaign(args: &[String]) -> Result<(), Failure> {
     match args.split_first() {
         None => Err(Failure::Usage("campaign needs the name of a campaign".into())),
@@ -108,7 +110,8 @@ pub(crate) fn campaign(args: &[String]) -> Result<(), Failure> {
     }
 }
 
-/// `campaign deployed-faults [--runs N] [--first N] [--seed S] [--at-once N]`: the test `faults` of anabranch-deploy, for longer.
+/// `campaign deployed-faults [--runs N] [--first N] [--seed S] [--at-once N]`: the test `faults` of
+/// anabranch-deploy, for longer.
 fn deployed_faults(options: &[String]) -> Result<(), Failure> {
     longer(
         &[],
@@ -119,8 +122,8 @@ fn deployed_faults(options: &[String]) -> Result<(), Failure> {
     )
 }
 
-/// The integration tests of a package whose names begin so, with the environment variables that make them long and those that the user
-/// has given, which come last.
+/// The integration tests of a package whose names begin so, with the environment variables that
+/// make them long and those that the user has given, which come last.
 fn longer(
     profile: &[&str],
     package: &str,
@@ -134,14 +137,16 @@ fn longer(
     cargo::run(command)
 }
 
-/// `campaign deployed-goodput`: the tests `set::goodput` of anabranch-net, with the limits of the issue.
+/// `campaign deployed-goodput`: the tests `set::goodput` of anabranch-net, with the limits of the
+/// issue.
 fn deployed_goodput() -> Result<(), Failure> {
     let mut command = cargo::command(&["test", "--locked", "--package", "anabranch-net", "--test", "it"]);
     command.args(["set::goodput", "--", "--nocapture", "--test-threads=1"]).env("ANABRANCH_GOODPUT", "whole");
     cargo::run(command)
 }
 
-/// `campaign sweep [--runs N] [--kills N] [--seed S]`: the test `sweep` of anabranch-lab-cli that kills, for longer.
+/// `campaign sweep [--runs N] [--kills N] [--seed S]`: the test `sweep` of anabranch-lab-cli that
+/// kills, for longer.
 fn sweep(options: &[String]) -> Result<(), Failure> {
     let known = [
         ("--runs", "ANABRANCH_SWEEP_RUNS"),
@@ -160,14 +165,16 @@ fn aodv_loops(options: &[String]) -> Result<(), Failure> {
     longer(&[], "anabranch-core", "aodv_loops::no_loop", &[("ANABRANCH_AODV_RUNS", 20_000)], &given)
 }
 
-/// `campaign rpl [--runs N]`: reboots, deaths and link quality in meshes, tests of anabranch-sim, for longer.
+/// `campaign rpl [--runs N]`: reboots, deaths and link quality in meshes, tests of anabranch-sim,
+/// for longer.
 fn rpl(options: &[String]) -> Result<(), Failure> {
     let known = [("--runs", "ANABRANCH_RPL_RUNS")];
     let given = numbers(options, &known, "rpl takes `--runs N`")?;
     longer(&["--profile", "dist"], "anabranch-sim", "rpl::", &[("ANABRANCH_RPL_RUNS", 100)], &given)
 }
 
-/// `campaign embedded-flash [--kills N] [--seed S]`: the C program with flash, killed while it receives, for longer.
+/// `campaign embedded-flash [--kills N] [--seed S]`: the C program with flash, killed while it
+/// receives, for longer.
 fn embedded_flash(options: &[String]) -> Result<(), Failure> {
     let known = [("--kills", "ANABRANCH_FLASH_KILLS"), ("--seed", "ANABRANCH_FLASH_SEED")];
     let given = numbers(options, &known, "embedded-flash takes `--kills N` and `--seed S`")?;

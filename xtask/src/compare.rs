@@ -1,5 +1,6 @@
-//! `cargo xtask compare`: our TCP and the kernel's, or that of ns-3, over the same bottleneck, ours and the kernel's over the same trace,
-//! and our radios and ns-3's, in the long form of a test of anabranch-lab-cli.
+//! `cargo xtask compare`: our TCP and the kernel's, or that of ns-3, over the same bottleneck, ours
+//! and the kernel's over the same trace, and our radios and ns-3's, in the long form of a test of
+//! anabranch-lab-cli.
 
 use crate::cargo;
 use crate::failure::Failure;

@@ -1,7 +1,9 @@
-//! `cargo xtask first-contact`: what a newcomer waits for, measured on a new clone with an empty target folder.
+//! `cargo xtask first-contact`: what a newcomer waits for, measured on a new clone with an empty
+//! target folder.
 //!
-//! The clone has the last commit, not the work tree. Its target folder is its own, and the download cache is cargo's, filled
-//! before the clock starts. A step's processor time is that of all processes that it has started and waited for.
+//! The clone has the last commit, not the work tree. Its target folder is its own, and the download
+//! cache is cargo's, filled before the clock starts. A step's processor time is that of all
+//! processes that it has started and waited for.
 
 #![expect(clippy::disallowed_types, reason = "what is waited for is real time")]
 
@@ -70,7 +72,8 @@ const STEPS: [Step; 4] = [
     },
 ];
 
-/// `first-contact [STEP...]`: measures the steps push, test, change and ci, or those that are named.
+/// `first-contact [STEP...]`: measures the steps push, test, change and ci, or those that are
+/// named.
 pub(crate) fn command(args: &[String]) -> Result<(), Failure> {
     let known: Vec<&str> = STEPS.iter().map(|step| step.name).collect();
     if let Some(unknown) = args.iter().find(|arg| !known.contains(&arg.as_str())) {
@@ -140,7 +143,8 @@ fn measured(step: &Step, clone: &Path) -> Result<Row, Failure> {
     Ok(Row { line, good: outcome.is_ok() && within })
 }
 
-/// A command as a newcomer's shell would start it in the clone: without cargo's variables about this xtask.
+/// A command as a newcomer's shell would start it in the clone: without cargo's variables about
+/// this xtask.
 fn own(mut command: Command, clone: &Path) -> Command {
     for (name, _) in std::env::vars_os() {
         let name = name.to_string_lossy().into_owned();
@@ -168,8 +172,8 @@ fn changed(file: &Path) -> Result<(), Failure> {
         .map_err(|error| Failure::Job(format!("cannot change {}: {error}", file.display())))
 }
 
-/// What children that were waited for, and theirs, have spent of the processor (proc_pid_stat(5): cutime and cstime, in
-/// hundredths of a second).
+/// What children that were waited for, and theirs, have spent of the processor (proc_pid_stat(5):
+/// cutime and cstime, in hundredths of a second).
 fn spent() -> Result<Duration, Failure> {
     let text = read("/proc/self/stat")?;
     of_children(&text).ok_or_else(|| Failure::Job("/proc/self/stat is not as proc_pid_stat(5) has it".into()))

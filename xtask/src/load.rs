@@ -1,4 +1,5 @@
-//! `cargo xtask campaign suite-under-load`: the whole suite, again and again, beside threads that do nothing but compute.
+//! `cargo xtask campaign suite-under-load`: the whole suite, again and again, beside threads that
+//! do nothing but compute.
 
 use crate::cargo;
 use crate::failure::{Failure, number, numbers};
@@ -12,7 +13,8 @@ struct Options {
     runs: u64,
     /// Busy threads beside the runs.
     loops: u64,
-    /// Runs that share the machine. More than one is a harder test: suites meet each other's files, ports and namespaces.
+    /// Runs that share the machine. More than one is a harder test: suites meet each other's files,
+    /// ports and namespaces.
     at_once: u64,
 }
 

@@ -1,7 +1,8 @@
 //! `cargo xtask mutants`: which faults no test finds.
 //!
-//! cargo-mutants changes one operator, branch or result at a time in a copy of the repository and runs the tests of that package. All
-//! mutants of the [`PLACES`] would take a day, so each place gives a sample spread over its files.
+//! cargo-mutants changes one operator, branch or result at a time in a copy of the repository and
+//! runs the tests of that package. All mutants of the [`PLACES`] would take a day, so each place
+//! gives a sample spread over its files.
 
 use crate::cargo;
 use crate::failure::{Failure, number, numbers};
@@ -27,7 +28,8 @@ struct Place {
     skipped: &'static [&'static str],
 }
 
-/// The tests that are left out are those of other transports, and searches of several seconds whose cases shorter tests have too.
+/// The tests that are left out are those of other transports, and searches of several seconds whose
+/// cases shorter tests have too.
 const PLACES: &[Place] = &[
     Place {
         name: "tcp",
@@ -98,7 +100,8 @@ fn test(program: &Path, folder: &Path, place: &Place, asked: &Asked) -> Result<S
         let mut command = Command::new(program);
         command.args(["mutants", "--package", place.package]).current_dir(cargo::root());
         command.args(place.files.iter().flat_map(|glob| ["--file", glob]));
-        // The copy is built in its own folder: in ours, cargo would take a changed crate for the one it was made from.
+        // The copy is built in its own folder: in ours, cargo would take a changed crate for the
+        // one it was made from.
         command.env_remove("CARGO_TARGET_DIR");
         command
     };
@@ -132,13 +135,15 @@ fn test(program: &Path, folder: &Path, place: &Place, asked: &Asked) -> Result<S
     Ok(report(place.name, of, &lists))
 }
 
-/// Which mutants are the sample, as cargo-mutants says it: the one with this number and every k-th after it.
+/// Which mutants are the sample, as cargo-mutants says it: the one with this number and every k-th
+/// after it.
 fn shard(of: u64, sample: u64, seed: u64) -> String {
     let k = of.div_ceil(sample).max(1);
     format!("{}/{k}", seed % k)
 }
 
-/// The counts of a place and its survivors, from the lists of caught, missed, timed out and unviable mutants.
+/// The counts of a place and its survivors, from the lists of caught, missed, timed out and
+/// unviable mutants.
 fn report(name: &str, of: u64, [caught, missed, timeout, unviable]: &[String; 4]) -> String {
     let n = |list: &str| list.lines().count();
     let all = n(caught) + n(missed) + n(timeout) + n(unviable);

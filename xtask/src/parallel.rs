@@ -11,7 +11,8 @@ pub(crate) fn cores() -> usize {
     thread::available_parallelism().map_or(1, NonZero::get)
 }
 
-/// Hands each item, in this order, to `deed`, as many at a time as there are cores. After a `Break` no further item begins.
+/// Hands each item, in this order, to `deed`, as many at a time as there are cores. After a `Break`
+/// no further item begins.
 pub(crate) fn each<T>(items: impl Iterator<Item = T> + Send, deed: impl Fn(T) -> ControlFlow<()> + Sync) {
     let (items, over) = (Mutex::new(items), AtomicBool::new(false));
     let work = || {

@@ -1,8 +1,9 @@
-//! The Python package's tests: a virtual environment in the target folder, what they need in exact versions, the package, and
-//! pytest.
+//! The Python package's tests: a virtual environment in the target folder, what they need in exact
+//! versions, the package, and pytest.
 //!
-//! The package's library is the one that cargo has built with the other tests. `--wheel` builds a wheel with maturin instead, as
-//! `pip install` does: with other features and another profile, so that everything is compiled once more.
+//! The package's library is the one that cargo has built with the other tests. `--wheel` builds a
+//! wheel with maturin instead, as `pip install` does: with other features and another profile, so
+//! that everything is compiled once more.
 
 use crate::cargo;
 use crate::failure::Failure;
@@ -18,7 +19,8 @@ pub(crate) enum Package {
     Wheel,
 }
 
-/// `python [--wheel | --built] [ARGS...]`: installs and tests; other arguments go to pytest. `--built` builds nothing.
+/// `python [--wheel | --built] [ARGS...]`: installs and tests; other arguments go to pytest.
+/// `--built` builds nothing.
 pub(crate) fn main(args: &[String]) -> Result<(), Failure> {
     let (package, args) = match args {
         [flag, args @ ..] if flag == "--wheel" => (Package::Wheel, args),
@@ -71,7 +73,8 @@ impl Places {
     }
 }
 
-/// The environment with all that the requirements name. If it cannot be had for want of a program or of the network: why.
+/// The environment with all that the requirements name. If it cannot be had for want of a program
+/// or of the network: why.
 fn environment(places: &Places) -> Result<Result<(), String>, Failure> {
     let requirements = places.package.join("requirements.txt");
     let wanted = std::fs::read_to_string(&requirements)
@@ -127,7 +130,8 @@ fn is_network(said: &str) -> bool {
     signs.into_iter().any(|sign| said.contains(sign))
 }
 
-/// Puts the package's sources and the library into a folder, and has the environment import from there.
+/// Puts the package's sources and the library into a folder, and has the environment import from
+/// there.
 fn built(places: &Places) -> Result<(), Failure> {
     let site = places.home.join("site");
     let package = site.join("anabranch");

@@ -1,9 +1,12 @@
-//! `docs/reference/scenario.md`: every key of scenario files, out of the schema that the program prints.
+//! `docs/reference/scenario.md`: every key of scenario files, out of the schema that the program
+//! prints.
 //!
-//! The schema has types, doc comments and most defaults. Where it says that a key may be missing, its value is what the
-//! program makes of a scenario that is silent about it: the `scenario` of that run's record. Nothing is written twice.
+//! The schema has types, doc comments and most defaults. Where it says that a key may be missing,
+//! its value is what the program makes of a scenario that is silent about it: the `scenario` of
+//! that run's record. Nothing is written twice.
 //!
-//! Code map: [`words`] says what a key takes, [`tables`] lays the tables out, [`fragments`] has an example for each.
+//! Code map: [`words`] says what a key takes, [`tables`] lays the tables out, [`fragments`] has an
+//! example for each.
 
 mod fragments;
 mod tables;
@@ -47,7 +50,8 @@ fn parsed(command: std::process::Command, name: &str) -> Result<Value, Failure> 
         .map_err(|error| Failure::Job(format!("`{name}` printed no JSON: {error}")))
 }
 
-/// A scenario of ours as the program has understood it, every default filled in: out of a run's record.
+/// A scenario of ours as the program has understood it, every default filled in: out of a run's
+/// record.
 fn resolved(name: &str, set: &[&str]) -> Result<Value, Failure> {
     let file = format!("xtask/src/reference/{name}.toml");
     let mut args = vec!["run", &file, "--json"];

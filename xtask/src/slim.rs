@@ -1,4 +1,5 @@
-//! `cargo xtask slim`: the small programs as packages build them, with their size and the number of their crates.
+//! `cargo xtask slim`: the small programs as packages build them, with their size and the number of
+//! their crates.
 
 use crate::cargo;
 use crate::failure::Failure;
@@ -11,10 +12,12 @@ const PACKAGE: &str = "anabranch-deploy";
 const PROGRAMS: [&str; 4] = ["anabranch-gateway", "anabranch-node", "anabranch-push", "anabranch-key"];
 /// Bytes of a stripped program, at most.
 const MOST_BYTES: u64 = 4_000_000;
-/// Crates that a program links, at most. Procedural macros and helpers of builds leave nothing in a program.
+/// Crates that a program links, at most. Procedural macros and helpers of builds leave nothing in a
+/// program.
 const MOST_CRATES: usize = 60;
 
-/// `slim [--test]`: builds and measures; with `--test` the deployment tests run with these very programs.
+/// `slim [--test]`: builds and measures; with `--test` the deployment tests run with these very
+/// programs.
 pub(crate) fn command(args: &[String]) -> Result<(), Failure> {
     let test = match args {
         [] => false,
@@ -54,7 +57,8 @@ fn folder() -> PathBuf {
     cargo::target().join("slim")
 }
 
-/// Names and versions of the crates on these edges of the dependency graph, the package's own included.
+/// Names and versions of the crates on these edges of the dependency graph, the package's own
+/// included.
 fn crates(edges: &str) -> Result<BTreeSet<String>, Failure> {
     let args = ["tree", "--locked", "--package", PACKAGE, "--edges", edges, "--prefix", "none"];
     let listed = cargo::output(cargo::command(&args))?;

@@ -1,7 +1,7 @@
 //! `cargo xtask test`: everything that tests, with one plain closing line.
 //!
-//! [`build`] builds all test binaries and examples with one call of cargo, [`run`] runs them, [`tally`] counts results,
-//! [`times`] keeps how long each took.
+//! [`build`] builds all test binaries and examples with one call of cargo, [`run`] runs them,
+//! [`tally`] counts results, [`times`] keeps how long each took.
 
 mod build;
 mod run;
@@ -56,9 +56,9 @@ impl Options {
     }
 }
 
-/// `test [--slowest [N]] [--only PACKAGE]`: runs all tests and examples, makes the book, and runs the Python package's
-/// tests. With `--only`, the tests and examples of one package. The last line on stdout is
-/// `N passed, N failed, N skipped`.
+/// `test [--slowest [N]] [--only PACKAGE]`: runs all tests and examples, makes the book, and runs
+/// the Python package's tests. With `--only`, the tests and examples of one package. The last line
+/// on stdout is `N passed, N failed, N skipped`.
 pub(crate) fn command(args: &[String]) -> Result<(), Failure> {
     let options = Options::parse(args)?;
     let mut suite = Suite { slowest: options.slowest.map(|_| Slowest::default()), ..Suite::default() };
@@ -95,7 +95,8 @@ struct Suite {
 }
 
 impl Suite {
-    /// Tests and examples of `package`; or of the workspace, and the book and the Python package with them.
+    /// Tests and examples of `package`; or of the workspace, and the book and the Python package
+    /// with them.
     fn run(&mut self, package: Option<&str>) -> Result<(), Failure> {
         let packages = build::packages()?;
         let package = package.map(|name| named(&packages, name)).transpose()?;
@@ -202,8 +203,8 @@ fn named<'a>(packages: &'a BTreeMap<PathBuf, Package>, name: &str) -> Result<&'a
     found.ok_or_else(|| Failure::Usage(format!("there is no package `{name}`")))
 }
 
-/// How many tests a binary runs at a time. Those of sockets mostly wait, so twice as many as there are cores keep them busy; those that
-/// simulate lose nothing by it.
+/// How many tests a binary runs at a time. Those of sockets mostly wait, so twice as many as there
+/// are cores keep them busy; those that simulate lose nothing by it.
 fn threads() -> String {
     (2 * parallel::cores()).to_string()
 }
@@ -218,14 +219,16 @@ fn jobs(executables: &[Executable], packages: &BTreeMap<PathBuf, Package>, timed
         let folder = executable.manifest.parent().unwrap_or(Path::new("."));
         match executable.kind {
             Kind::Test => {
-                // --show-output: libtest keeps the output of tests that pass to itself, and with it why they were skipped.
+                // --show-output: libtest keeps the output of tests that pass to itself, and with it
+                // why they were skipped.
                 command.arg("--show-output").current_dir(folder);
                 if std::env::var_os("RUST_TEST_THREADS").is_none() {
                     command.env("RUST_TEST_THREADS", threads());
                 }
                 if timed {
-                    // libtest knows how long each test took, and says so only where unstable options are allowed. It
-                    // asks whether the variable is set; to a rustc that a test starts, -1 means stable.
+                    // libtest knows how long each test took, and says so only where unstable
+                    // options are allowed. It asks whether the variable is set; to a rustc that a
+                    // test starts, -1 means stable.
                     command.args(["-Zunstable-options", "--report-time"]).env("RUSTC_BOOTSTRAP", "-1");
                 }
                 let programs = executables.iter().filter(|other| other.kind == Kind::Program);
@@ -287,8 +290,8 @@ mod tests {
         }
     }
 
-    /// The suite after one job that printed `stdout` and ended in the way that a shell script does. Nothing of it is
-    /// printed again: a suite that runs this test would count it.
+    /// The suite after one job that printed `stdout` and ended in the way that a shell script does.
+    /// Nothing of it is printed again: a suite that runs this test would count it.
     fn after(judge: Judge, stdout: &str, end: &str) -> Suite {
         let status: std::io::Result<ExitStatus> = Command::new("sh").args(["-c", end]).status();
         let mut suite = Suite::default();

@@ -1,8 +1,8 @@
 //! `cargo xtask tidy`: the rules of the repository that a compiler does not know.
 //!
 //! Code map: [`tree`] is the files and what is said about them, [`lexer`] reads Rust as tokens,
-//! [`floors`] holds the crates against the floors of the design, [`modules`] finds circles of imports
-//! inside a crate, [`text`] is what may not stand in a file.
+//! [`floors`] holds the crates against the floors of the design, [`modules`] finds circles of
+//! imports inside a crate, [`text`] is what may not stand in a file.
 
 mod floors;
 mod lexer;

@@ -15,8 +15,8 @@ pub(crate) struct Tool {
     pub(crate) purpose: &'static str,
 }
 
-/// The program of `tool`, installed if need be; `None` after a message on stderr where it cannot be. It is built in
-/// a folder of its own, so that nothing else is built again.
+/// The program of `tool`, installed if need be; `None` after a message on stderr where it cannot
+/// be. It is built in a folder of its own, so that nothing else is built again.
 pub(crate) fn installed(tool: &Tool) -> Option<PathBuf> {
     let Tool { name, version, arguments, purpose } = tool;
     let tools = cargo::target().join("tools");

@@ -1,5 +1,5 @@
-//! `campaign NAME [--count N] [--runs N] [--seed S]`: many random cases in search of a bad one. Prints a line
-//! for each and a summary; fails if a requirement is not met.
+//! `campaign NAME [--count N] [--runs N] [--seed S]`: many random cases in search of a bad one.
+//! Prints a line for each and a summary; fails if a requirement is not met.
 
 use std::process::ExitCode;
 
@@ -67,7 +67,8 @@ impl Options {
     }
 }
 
-/// At most 1.02 times the best single gateway's latency in 99 % of networks, 1.10 times in every one.
+/// At most 1.02 times the best single gateway's latency in 99 % of networks, 1.10 times in every
+/// one.
 fn random_networks(
     network: fn(u64, u64) -> anabranch_lab::experiment::Settings,
     options: &Options,
@@ -147,8 +148,8 @@ fn set_faults(options: &Options) -> Result<bool, anabranch_lab::experiment::RunE
     Ok(fine)
 }
 
-/// Everything in order and once, and no longer stalls than with plain TCP by more than one time-out.
-/// At most 1.02 times the time over the best path alone in every network.
+/// Everything in order and once, and no longer stalls than with plain TCP by more than one
+/// time-out. At most 1.02 times the time over the best path alone in every network.
 fn mptcp_paths(options: &Options) -> bool {
     let cases = paths::run(options.seed, options.count.unwrap_or(200), options.runs);
     let mut ratios: Vec<f64> = cases.iter().map(paths::Case::ratio).collect();
@@ -162,7 +163,8 @@ fn mptcp_paths(options: &Options) -> bool {
     good == ratios.len()
 }
 
-/// At least 0.85 of the capacity and a Jain index of 0.9 from 10 s after each step on, and nothing is let go unconfirmed.
+/// At least 0.85 of the capacity and a Jain index of 0.9 from 10 s after each step on, and nothing
+/// is let go unconfirmed.
 fn rdca_steps(options: &Options) -> bool {
     let count = options.count.unwrap_or(500);
     let good = (0..count).into_par_iter().map(|number| {
@@ -313,7 +315,8 @@ fn sockbuf_reports(options: &Options) -> Result<bool, anabranch_lab::experiment:
     Ok(bad(&ours) == 0)
 }
 
-/// Utilisation, time-outs, retransmissions and fairness of TCP over one bottleneck, at 10 and 100 Mbit/s.
+/// Utilisation, time-outs, retransmissions and fairness of TCP over one bottleneck, at 10 and 100
+/// Mbit/s.
 fn tcp_bottleneck() -> bool {
     let cells = bottleneck::Grid { rates: &[10_000_000, 100_000_000], ..Default::default() }.cells();
     let cases = bottleneck::run(&cells, tcp::Config::modern(), |case| {

@@ -1,8 +1,9 @@
-//! Bulk TCP flows over one drop-tail bottleneck: how much of the link each congestion control uses, and at what price,
-//! over rates, delays, queues and numbers of flows.
+//! Bulk TCP flows over one drop-tail bottleneck: how much of the link each congestion control uses,
+//! and at what price, over rates, delays, queues and numbers of flows.
 //!
-//! What is to be expected follows from the sawtooth of the window between two losses ([`Sawtooth`]), which is computed
-//! here from the rules of each algorithm and not taken from a run.
+//! What is to be expected follows from the sawtooth of the window between two losses
+//! ([`Sawtooth`]), which is computed here from the rules of each algorithm and not taken from a
+//! run.
 
 use std::cmp::Reverse;
 
@@ -21,7 +22,8 @@ use anabranch_stats::jain;
 
 /// Bytes of a full packet.
 const PACKET: f64 = 1500.0;
-/// Packets in a cycle of ACK clocking that a fast retransmit needs: the lost one and three behind it.
+/// Packets in a cycle of ACK clocking that a fast retransmit needs: the lost one and three behind
+/// it.
 const FEWEST: f64 = 4.0;
 /// Seconds over which flows are to be fair, at most.
 const FAIR: f64 = 100.0;
@@ -71,7 +73,8 @@ pub struct Outcome {
     pub rtt: f64,
 }
 
-/// What the flows of a cell have done from the moment at which the first one began to connect, slow start included.
+/// What the flows of a cell have done from the moment at which the first one began to connect, slow
+/// start included.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Start {
     /// Bit/s acknowledged, all flows.
@@ -125,8 +128,8 @@ pub struct Grid<'a> {
 }
 
 impl Default for Grid<'_> {
-    /// All of [`CONTROLLERS`] at 10 Mbit/s without random loss: {1, 5, 20, 60, 150} ms, {0.25, 0.5, 1, 2, 5}
-    /// bandwidth-delay products, {1, 2, 8} flows.
+    /// All of [`CONTROLLERS`] at 10 Mbit/s without random loss: {1, 5, 20, 60, 150} ms, {0.25, 0.5,
+    /// 1, 2, 5} bandwidth-delay products, {1, 2, 8} flows.
     fn default() -> Self {
         Self {
             controllers: &CONTROLLERS,
@@ -198,20 +201,21 @@ impl Cell {
         Sawtooth::new(self.controller, self.bdp() / flows, f64::from(self.packets()) / flows, rtt)
     }
 
-    /// A flow's share of link and queue is so small that its window, after a loss, shows no further loss by three
-    /// duplicate acknowledgements: time-outs are to be expected.
+    /// A flow's share of link and queue is so small that its window, after a loss, shows no further
+    /// loss by three duplicate acknowledgements: time-outs are to be expected.
     pub fn is_crowded(&self) -> bool {
         (self.bdp() + f64::from(self.packets())) / f64::from(self.flows) < 2.0 * FEWEST
     }
 
-    /// Sawteeth of `period` seconds in what is measured, and losses of each flow before, at least: 2. One of more than a million packets
-    /// is measured from its first loss to the second.
+    /// Sawteeth of `period` seconds in what is measured, and losses of each flow before, at least: 2.
+    /// One of more than a million packets is measured from its first loss to the second.
     fn teeth(&self, period: f64) -> u64 {
         let packets = self.rate as f64 / 8.0 / PACKET * period;
         if packets < 1e6 { 2 } else { 1 }
     }
 
-    /// Seconds until what is measured begins, and for which it lasts: whole sawteeth, 100 s at least.
+    /// Seconds until what is measured begins, and for which it lasts: whole sawteeth, 100 s at
+    /// least.
     pub fn seconds(&self) -> (f64, f64) {
         let period = self.sawtooth().period;
         let teeth = self.teeth(period) as f64;
@@ -239,7 +243,8 @@ impl Cell {
         let all = [
             (outcome.utilisation < 0.97 * sawtooth.utilisation, "utilisation"),
             (outcome.timeouts > 1.0 && !self.is_crowded(), "time-outs"),
-            // Where windows are small a sawtooth is short, and one loss in each of them is more than that.
+            // Where windows are small a sawtooth is short, and one loss in each of them is more
+            // than that.
             (
                 outcome.retransmitted > f64::max(most, 2.5 * sawtooth.loss) && !self.is_crowded(),
                 "retransmissions",
@@ -249,14 +254,15 @@ impl Cell {
         all.into_iter().filter_map(|(missed, what)| missed.then_some(what)).collect()
     }
 
-    /// Runs the cell for `warm` seconds at least, until slow start is over, and for `span` seconds more in which it is
-    /// measured.
+    /// Runs the cell for `warm` seconds at least, until slow start is over, and for `span` seconds
+    /// more in which it is measured.
     pub fn measure(&self, tcp: tcp::Config, seed: u64, warm: f64, span: f64) -> Outcome {
         let at = |seconds| Instant::ZERO + Duration::from_secs_f64(seconds);
         let mut run = Run::new(self, tcp, seed);
         let mut warm = warm;
         run.sim.run_until(at(warm));
-        // Slow start may leave a window far below the sawtooth, and does with Westwood+, whose estimate lags behind it.
+        // Slow start may leave a window far below the sawtooth, and does with Westwood+, whose
+        // estimate lags behind it.
         let least = if self.controller == CongestionAlgorithm::Westwood { 2 } else { 1 };
         let losses = self.teeth(self.sawtooth().period).max(least);
         let latest = warm + (self.bdp() + f64::from(self.packets())) * 4.0 * self.delay.as_secs_f64();
@@ -304,11 +310,13 @@ impl Cell {
 }
 
 impl Sawtooth {
-    /// BBR has no sawtooth: it sends 1 % less than the path delivers (BBR.PacingMarginPercent). The queue that UP builds keeps
-    /// the link busy through DOWN, and 85 % of what link and queue hold together, which CRUISE leaves in flight after
-    /// losses, is more than the link holds for the queues here. Every 5 s ProbeRTT halves what is in flight, for 200 ms
-    /// that begin when this is reached, a round trip later, and end with a round trip; all flows at once, which is the
-    /// worst. A flow keeps four packets in flight (BBR.MinPipeCwnd). `bdp` is a flow's share in packets.
+    /// BBR has no sawtooth: it sends 1 % less than the path delivers (BBR.PacingMarginPercent). The
+    /// queue that UP builds keeps the link busy through DOWN, and 85 % of what link and queue hold
+    /// together, which CRUISE leaves in flight after losses, is more than the link holds for the
+    /// queues here. Every 5 s ProbeRTT halves what is in flight, for 200 ms that begin when this is
+    /// reached, a round trip later, and end with a round trip; all flows at once, which is the
+    /// worst. A flow keeps four packets in flight (BBR.MinPipeCwnd). `bdp` is a flow's share in
+    /// packets.
     fn bbr(bdp: f64, rtt: f64) -> Self {
         let (margin, interval, probe) = (0.99, 5.0, 0.2 + rtt);
         let share = (FEWEST / bdp).clamp(0.5, 1.0);
@@ -404,7 +412,8 @@ impl Run {
         Self { sim: builder.build(), from, senders }
     }
 
-    /// The figures of all connections as they are now. What a sender keeps is as old as its last event.
+    /// The figures of all connections as they are now. What a sender keeps is as old as its last
+    /// event.
     fn infos(&self) -> impl Iterator<Item = tcp::Info> {
         let world = self.sim.world();
         let connections = self.senders.iter().filter_map(|id| self.sim.app::<BulkSender>(*id).connection());

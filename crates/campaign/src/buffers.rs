@@ -1,7 +1,8 @@
-//! Send buffers under one budget: every policy with the same information, from one segment of memory for each connection up
-//! to plenty, while connections come and go or a peer does not read.
+//! Send buffers under one budget: every policy with the same information, from one segment of
+//! memory for each connection up to plenty, while connections come and go or a peer does not read.
 //!
-//! The fair share of a connection is what it carries when it has an n-th of the memory all the time, in a paired run.
+//! The fair share of a connection is what it carries when it has an n-th of the memory all the
+//! time, in a paired run.
 
 use anabranch_core::sockbuf::PidConfig;
 use anabranch_sim::scenario::units::Size;
@@ -14,7 +15,8 @@ use anabranch_lab::sockbuf::{Constants, Sockbuf, SockbufPoint, Tuner};
 const SEGMENT: u64 = 1_460;
 /// From one coming or going of a connection to the next.
 const CHURN: &str = "7s";
-/// Bit/s of all connections from which on links count as full: four fifths of what the three carry, 15 Mbit/s on average.
+/// Bit/s of all connections from which on links count as full: four fifths of what the three carry,
+/// 15 Mbit/s on average.
 const FULL: f64 = 12e6;
 /// Flows of the striped connection.
 const FLOWS: usize = 3;
@@ -67,7 +69,8 @@ pub enum Information {
 }
 
 impl Information {
-    /// Exact reports; samples with the least and greatest delay, loss and noise, and one between; no reports.
+    /// Exact reports; samples with the least and greatest delay, loss and noise, and one between;
+    /// no reports.
     pub fn all() -> Vec<Self> {
         let mut all = vec![Self::Exact];
         for delay in [10, 500] {
@@ -119,9 +122,11 @@ pub struct Case {
     pub throughput: f64,
     /// The same with fair shares.
     pub fair: f64,
-    /// What each connection carries by its fair share, the striped one first; without those that a peer holds up.
+    /// What each connection carries by its fair share, the striped one first; without those that a
+    /// peer holds up.
     pub shares: Vec<f64>,
-    /// The limits together were never above the memory, no buffer above its limit, and no connection was refused.
+    /// The limits together were never above the memory, no buffer above its limit, and no
+    /// connection was refused.
     pub within: bool,
 }
 
@@ -131,20 +136,22 @@ impl Case {
         self.shares.iter().copied().fold(f64::INFINITY, f64::min)
     }
 
-    /// With fair shares of the memory the links are nearly full, so that TCP decides who gets how much, and no longer the memory.
+    /// With fair shares of the memory the links are nearly full, so that TCP decides who gets how
+    /// much, and no longer the memory.
     pub fn is_full(&self) -> bool {
         self.fair >= FULL
     }
 
-    /// The memory is respected, and each connection has at least half of its fair share, if that is a matter of memory.
+    /// The memory is respected, and each connection has at least half of its fair share, if that is
+    /// a matter of memory.
     pub fn fine(&self) -> bool {
         self.within && (self.least() >= 0.5 || self.is_full())
     }
 }
 
 impl Cell {
-    /// The grid. Only our controller and the products have a cell for each kind of reports: the paper's constants get the first,
-    /// and the others read none.
+    /// The grid. Only our controller and the products have a cell for each kind of reports: the
+    /// paper's constants get the first, and the others read none.
     pub fn all(information: &[Information], connections: &[usize], segments: &[u64]) -> Vec<Self> {
         let mut all = Vec::new();
         for divider in DIVIDERS {
@@ -242,7 +249,8 @@ impl Cell {
     }
 }
 
-/// Runs each cell `runs` times, in parallel, and reports each case to `tell` when its runs are done.
+/// Runs each cell `runs` times, in parallel, and reports each case to `tell` when its runs are
+/// done.
 ///
 /// # Errors
 ///

@@ -1,4 +1,5 @@
-//! Distributed TCP caching must do no harm: random chains with all that can go wrong, plain TCP beside it.
+//! Distributed TCP caching must do no harm: random chains with all that can go wrong, plain TCP
+//! beside it.
 
 use std::fmt::Write;
 
@@ -56,22 +57,24 @@ pub struct Case {
     pub paper: Transfer,
     /// With ours.
     pub ours: Transfer,
-    /// The longest stall of plain TCP. Of the one run where that is enough; else of several, since the longest
-    /// stall of one run is a matter of luck. [`Duration::MAX`] if one of them did not get through.
+    /// The longest stall of plain TCP. Of the one run where that is enough; else of several, since
+    /// the longest stall of one run is a matter of luck. [`Duration::MAX`] if one of them did not
+    /// get through.
     pub plain_stall: Duration,
 }
 
 impl Case {
-    /// Nothing is out of order, nothing comes twice, all arrives if plain TCP brings it; and with our algorithm the
-    /// sender never waits more than one time-out longer than with plain TCP. For the paper's see
-    /// [`Case::paper_stalls`].
+    /// Nothing is out of order, nothing comes twice, all arrives if plain TCP brings it; and with
+    /// our algorithm the sender never waits more than one time-out longer than with plain TCP. For
+    /// the paper's see [`Case::paper_stalls`].
     pub fn fine(&self) -> bool {
         let safe = |t: &Transfer| t.exact && (t.took.is_some() || self.plain.took.is_none());
         let patient = no_longer(&self.ours, self.plain_stall);
         self.plain.exact && safe(&self.paper) && safe(&self.ours) && patient
     }
 
-    /// With the paper's algorithm the sender waits more than one time-out longer than with plain TCP.
+    /// With the paper's algorithm the sender waits more than one time-out longer than with plain
+    /// TCP.
     pub fn paper_stalls(&self) -> bool {
         !no_longer(&self.paper, self.plain_stall)
     }
@@ -133,7 +136,8 @@ struct Chain {
 }
 
 impl Chain {
-    /// 1 to 15 hops, loss 0 to 40 %, in half of them packets late and twice, a node that starts anew, another way.
+    /// 1 to 15 hops, loss 0 to 40 %, in half of them packets late and twice, a node that starts
+    /// anew, another way.
     fn draw(random: &mut Stream) -> Self {
         let hops = random.range(1..=15);
         let loss = random.uniform() * 0.4;

@@ -1,7 +1,9 @@
-//! Bulk TCP over a path that loses packets at random, against the window that theory gives for the loss rate.
+//! Bulk TCP over a path that loses packets at random, against the window that theory gives for the
+//! loss rate.
 //!
-//! The path has no other limit: its rate is far above what the window reaches, its queue never fills, and neither buffer
-//! bounds the window. Losses are independent. The windows are means in segments.
+//! The path has no other limit: its rate is far above what the window reaches, its queue never
+//! fills, and neither buffer bounds the window. Losses are independent. The windows are means in
+//! segments.
 
 use anabranch_core::tcp::{self, CongestionAlgorithm, DelayedAck};
 use anabranch_core::time::Duration;
@@ -19,13 +21,15 @@ pub struct Lossy {
     pub rtt: Duration,
 }
 
-/// Mathis, Semke, Mahdavi and Ott: "The Macroscopic Behavior of the TCP Congestion Avoidance Algorithm", CCR 27(3), 1997:
-/// sqrt(3/2) / sqrt(p) segments, for an acknowledgement per segment and losses 1/p segments apart.
+/// Mathis, Semke, Mahdavi and Ott: "The Macroscopic Behavior of the TCP Congestion Avoidance
+/// Algorithm", CCR 27(3), 1997: sqrt(3/2) / sqrt(p) segments, for an acknowledgement per segment
+/// and losses 1/p segments apart.
 pub fn mathis(loss: f64) -> f64 {
     (1.5 / loss).sqrt()
 }
 
-/// RFC 9438 section 5.1 with C = 0.4 and beta = 0.7: 1.054 RTT^(3/4) / p^(3/4) segments, for losses 1/p segments apart.
+/// RFC 9438 section 5.1 with C = 0.4 and beta = 0.7: 1.054 RTT^(3/4) / p^(3/4) segments, for losses
+/// 1/p segments apart.
 pub fn cubic(loss: f64, rtt: Duration) -> f64 {
     let (c, beta) = (0.4_f64, 0.7_f64);
     (c * (3.0 + beta) / (4.0 * (1.0 - beta))).powf(0.25) * (rtt.as_secs_f64() / loss).powf(0.75)

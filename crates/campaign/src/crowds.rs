@@ -1,5 +1,5 @@
-//! Many connections over one chain of caching nodes whose memory is for a few: distributed TCP caching must do no
-//! harm there either.
+//! Many connections over one chain of caching nodes whose memory is for a few: distributed TCP
+//! caching must do no harm there either.
 
 use std::fmt::Write;
 
@@ -60,14 +60,16 @@ pub struct Case {
     pub number: u64,
     /// What was run.
     pub crowd: Crowd,
-    /// Without caching; of several runs the one with the longest completion, where one is not enough.
+    /// Without caching; of several runs the one with the longest completion, where one is not
+    /// enough.
     pub plain: Completions,
     /// With our algorithm and its default memory.
     pub ours: Completions,
 }
 
 impl Case {
-    /// No connection takes longer than the longest without caching by more than one retransmission time-out.
+    /// No connection takes longer than the longest without caching by more than one retransmission
+    /// time-out.
     pub fn fine(&self) -> bool {
         no_longer(&self.ours, &self.plain)
     }
@@ -117,8 +119,8 @@ impl Crowd {
         }
     }
 
-    /// Runs it, without caching or with the nodes' options that `relay` has beside the defaults, as a scenario file
-    /// says them.
+    /// Runs it, without caching or with the nodes' options that `relay` has beside the defaults, as
+    /// a scenario file says them.
     ///
     /// # Errors
     ///

@@ -114,7 +114,8 @@ fn case(seed: u64, number: u64, left: Left) -> Result<Case, RunError> {
     })
 }
 
-/// Who dies: all, or all but one; each at any moment of a transfer that nobody disturbs, in either way.
+/// Who dies: all, or all but one; each at any moment of a transfer that nobody disturbs, in either
+/// way.
 fn schedule(random: &mut Stream, gateways: usize, span: f64, left: Left) -> Vec<Failing> {
     let spared = match left {
         Left::One => Some(random.range(0..=gateways as u64 - 1) as usize),

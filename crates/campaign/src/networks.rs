@@ -1,4 +1,5 @@
-//! Never slower than the best single gateway: random networks, SET over all of them against each alone.
+//! Never slower than the best single gateway: random networks, SET over all of them against each
+//! alone.
 
 use std::fmt::Display;
 
@@ -24,7 +25,8 @@ pub struct Case {
     pub node_buffer: u64,
     /// SET over all gateways; `None` if a run was not delivered.
     pub together: Option<f64>,
-    /// SET over each gateway alone; infinite if a run was not delivered, or if the gateway cannot be the best.
+    /// SET over each gateway alone; infinite if a run was not delivered, or if the gateway cannot
+    /// be the best.
     pub alone: Vec<f64>,
     /// Split TCP over each gateway alone; infinite in the same cases.
     pub split: Vec<f64>,
@@ -48,8 +50,8 @@ fn least(values: &[f64]) -> f64 {
     values.iter().copied().fold(f64::INFINITY, f64::min)
 }
 
-/// Network `number`: 2 to 5 gateways, 20 to 1000 kbit/s (evenly in the logarithm), 5 to 500 ms, 0 to 5 % loss;
-/// 100 kB.
+/// Network `number`: 2 to 5 gateways, 20 to 1000 kbit/s (evenly in the logarithm), 5 to 500 ms, 0
+/// to 5 % loss; 100 kB.
 pub fn network(seed: u64, number: u64) -> Settings {
     let mut random = Stream::new(seed, number, "campaign set-random-networks", "paths");
     let n = random.range(2..=5) as usize;
@@ -74,9 +76,10 @@ fn joined<T: Display>(values: &[T]) -> String {
     values.iter().map(plain).collect::<Vec<_>>().join("+")
 }
 
-/// Network `number` of the wide ranges: 1 to 15 gateways, the fastest 10 kbit/s to 100 Mbit/s and up to 1000 times as fast
-/// as the others, round trips of 4 ms to 5 s, a node buffer of 500 bytes to 16 MB and a file of 1 byte to 10 MB, all evenly
-/// in the logarithm; in every second network each link loses up to 20 %.
+/// Network `number` of the wide ranges: 1 to 15 gateways, the fastest 10 kbit/s to 100 Mbit/s and
+/// up to 1000 times as fast as the others, round trips of 4 ms to 5 s, a node buffer of 500 bytes
+/// to 16 MB and a file of 1 byte to 10 MB, all evenly in the logarithm; in every second network
+/// each link loses up to 20 %.
 pub fn wide_network(seed: u64, number: u64) -> Settings {
     let mut random = Stream::new(seed, number, "campaign set-wide-networks", "paths");
     let mut between = |low: f64, high: f64| low * (high / low).powf(random.uniform());
@@ -133,8 +136,8 @@ fn case(settings: &Settings, seed: u64, number: u64, runs: u64) -> Result<Case, 
     };
     let mut order: Vec<usize> = (0..rates.len()).collect();
     order.sort_by(|a, b| least_time(*a).total_cmp(&least_time(*b)));
-    // The network stays whole and only the node's table shrinks: so the n-th packet of a link meets the same
-    // channel alone and together, and the comparison is paired run by run.
+    // The network stays whole and only the node's table shrinks: so the n-th packet of a link meets
+    // the same channel alone and together, and the comparison is paired run by run.
     let each = |scheme: Scheme| -> Result<Vec<f64>, RunError> {
         let settings = settings.clone().with("scheme", scheme.word());
         let mut latencies = vec![f64::INFINITY; rates.len()];

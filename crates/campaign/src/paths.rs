@@ -1,5 +1,6 @@
-//! Multipath is never slower than the best of its paths alone: random networks of two or three paths between a node
-//! and the data centre, the predictive scheduler over all of them against each alone.
+//! Multipath is never slower than the best of its paths alone: random networks of two or three
+//! paths between a node and the data centre, the predictive scheduler over all of them against each
+//! alone.
 
 use anabranch_core::mptcp::{self, Reinjection, SchedulerKind};
 use anabranch_core::paths::{self, NodeType};
@@ -24,7 +25,8 @@ pub struct Way {
     pub loss: f64,
 }
 
-/// What a network showed. Times are means over the runs, in seconds; infinite if a run did not deliver all.
+/// What a network showed. Times are means over the runs, in seconds; infinite if a run did not
+/// deliver all.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Case {
     /// Its number.
@@ -44,7 +46,8 @@ impl Case {
     }
 }
 
-/// Network `number`: 2 or 3 paths, 50 to 1000 kbit/s (evenly in the logarithm), 5 to 250 ms, 0 to 3 % loss.
+/// Network `number`: 2 or 3 paths, 50 to 1000 kbit/s (evenly in the logarithm), 5 to 250 ms, 0 to 3
+/// % loss.
 pub fn network(seed: u64, number: u64) -> Vec<Way> {
     let mut random = Stream::new(seed, number, "campaign mptcp-paths", "paths");
     let n = random.range(2..=3);
@@ -63,8 +66,8 @@ const PACKETS: u32 = 400;
 const BEGIN: Instant = Instant::from_nanos(60_000_000_000);
 const PORT: u16 = 8_765;
 
-/// When the last packet was delivered, over those paths of the network that are chosen; infinite if it never was. A path
-/// has the same channel whoever uses it.
+/// When the last packet was delivered, over those paths of the network that are chosen; infinite if
+/// it never was. A path has the same channel whoever uses it.
 fn time(seed: u64, run: u64, ways: &[Way], chosen: &[usize]) -> f64 {
     let mut builder = Builder::new(NetworkConfig::default(), seed, run);
     let [root, node] = ["dc", "node"].map(|name| builder.node(name, Forwarding::On));

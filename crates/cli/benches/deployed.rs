@@ -1,5 +1,6 @@
-//! What deployed SET costs: processor time for each octet at the sender, beside a plain TCP copy with the same encryption, and
-//! at the gateway. Processes of their own, over the loop device; their time is what the kernel says.
+//! What deployed SET costs: processor time for each octet at the sender, beside a plain TCP copy
+//! with the same encryption, and at the gateway. Processes of their own, over the loop device;
+//! their time is what the kernel says.
 //!
 //! Prints a table. With an argument it is one of its own helpers.
 
@@ -123,8 +124,8 @@ fn copy_time(folder: &Path, how: &str) -> f64 {
     seconds
 }
 
-/// The helper: reads the file, a little at a time, seals it, writes it. With `hash` it has read it before, as a push does, which
-/// says first which file will come.
+/// The helper: reads the file, a little at a time, seals it, writes it. With `hash` it has read it
+/// before, as a push does, which says first which file will come.
 fn copy(to: SocketAddr, hash: bool) {
     let (own, node) = (SecretKey::from_octets([1; 32]), SecretKey::from_octets([3; 32]));
     let who = WhoMay { own: Some(node.clone()), senders: vec![own.public()], shared: Vec::new() };

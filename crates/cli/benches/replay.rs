@@ -1,5 +1,5 @@
-//! What a replay costs: a hundred nodes and a million events as a log, as a page, and in a browser. Prints a table, and leaves
-//! the log and the page in the folder that is named, if one is.
+//! What a replay costs: a hundred nodes and a million events as a log, as a page, and in a browser.
+//! Prints a table, and leaves the log and the page in the folder that is named, if one is.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,7 +1,8 @@
 //! The commands of the companion program `anabranch-lab`.
 //!
-//! The companion stands beside `anabranch` or on the PATH, as `cargo-NAME` does for cargo, and is called with the same
-//! arguments, word for word. It replaces this process, so that signals, terminal and exit code are its own.
+//! The companion stands beside `anabranch` or on the PATH, as `cargo-NAME` does for cargo, and is
+//! called with the same arguments, word for word. It replaces this process, so that signals,
+//! terminal and exit code are its own.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -31,12 +32,14 @@ pub const COMPLETIONS: &str = "Print the completions of a shell";
 const COMMANDS: [(&str, &str); 4] =
     [("sweep", SWEEP), ("lab", LAB), ("plan", PLAN), ("completions", COMPLETIONS)];
 
-/// Lists the companion's commands in this program's help. The companion parses their arguments and has their own help.
+/// Lists the companion's commands in this program's help. The companion parses their arguments and
+/// has their own help.
 pub(crate) fn listed(program: clap::Command) -> clap::Command {
     program.subcommands(COMMANDS.map(|(name, about)| clap::Command::new(name).about(about)))
 }
 
-/// The command of the companion that these arguments, the program's name first, call or want help for.
+/// The command of the companion that these arguments, the program's name first, call or want help
+/// for.
 pub(crate) fn wanted(arguments: &[OsString]) -> Option<&str> {
     let word = |at: usize| arguments.get(at).and_then(|word| word.to_str());
     let command = if word(1) == Some("help") { word(2) } else { word(1) };
@@ -64,8 +67,9 @@ pub(crate) fn run(command: &str, arguments: &[OsString]) -> Result<(), Error> {
         .with_hint(hint(own.as_deref())))
 }
 
-/// The companion's file: beside this program first, then in the absolute folders of the PATH. Files without execute permission
-/// are passed over, and so is this program under the companion's name, which would start itself without end.
+/// The companion's file: beside this program first, then in the absolute folders of the PATH. Files
+/// without execute permission are passed over, and so is this program under the companion's name,
+/// which would start itself without end.
 fn found(own: Option<&Path>, path: Option<&OsStr>) -> Option<PathBuf> {
     let real = own.and_then(|own| fs::canonicalize(own).ok());
     let beside = own.and_then(Path::parent).map(Path::to_path_buf);
@@ -78,8 +82,8 @@ fn found(own: Option<&Path>, path: Option<&OsStr>) -> Option<PathBuf> {
     })
 }
 
-/// Whether cargo has built this program again since it has built the companion beside it, as `cargo run` does. Elsewhere the times
-/// of files say nothing.
+/// Whether cargo has built this program again since it has built the companion beside it, as
+/// `cargo run` does. Elsewhere the times of files say nothing.
 fn is_stale(own: &Path, companion: &Path) -> bool {
     let changed = |path: &Path| fs::metadata(path).and_then(|file| file.modified()).ok();
     let folder = own.parent();
@@ -87,7 +91,8 @@ fn is_stale(own: &Path, companion: &Path) -> bool {
     by_cargo && companion.parent() == folder && changed(companion) < changed(own)
 }
 
-/// How to get the companion: in a checkout, where cargo has put this program below `target`, by cargo.
+/// How to get the companion: in a checkout, where cargo has put this program below `target`, by
+/// cargo.
 fn hint(own: Option<&Path>) -> String {
     let folder = own.and_then(|path| path.parent()?.file_name()?.to_str());
     let profile = match folder {

@@ -1,4 +1,5 @@
-//! What a run writes into files as it goes: event logs, traces, captures. A file is there once it is whole.
+//! What a run writes into files as it goes: event logs, traces, captures. A file is there once it
+//! is whole.
 
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -165,8 +166,8 @@ pub(crate) fn finish(sim: &mut Simulation, path: &Path) -> Result<(), Error> {
     keep(log.finish_at(end).map_err(|error| unfinished(path, &error))?, path)
 }
 
-/// Whether the person at the keyboard has had enough. While one is there, a signal ends nothing by itself: files that are
-/// half written go away first.
+/// Whether the person at the keyboard has had enough. While one is there, a signal ends nothing by
+/// itself: files that are half written go away first.
 pub(crate) struct Patience(Arc<AtomicBool>);
 
 impl Patience {

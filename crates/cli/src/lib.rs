@@ -1,14 +1,15 @@
-//! The program `anabranch`. It parses, calls the simulator and the drivers of sockets, and prints; it decides nothing about
-//! protocols or networks.
+//! The program `anabranch`. It parses, calls the simulator and the drivers of sockets, and prints;
+//! it decides nothing about protocols or networks.
 //!
 //! The result goes to standard output, progress and errors to standard error.
 //!
-//! The laboratory, sweeps and closed forms are the companion program `anabranch-lab`, which `anabranch lab`, `sweep`, `plan`
-//! and `completions` start ([`companion`]): its tables and papers take longer to build than everything that a push needs.
-//! [`Command`] is what both programs have.
+//! The laboratory, sweeps and closed forms are the companion program `anabranch-lab`, which
+//! `anabranch lab`, `sweep`, `plan` and `completions` start ([`companion`]): its tables and papers
+//! take longer to build than everything that a push needs. [`Command`] is what both programs have.
 
 #![forbid(unsafe_code)]
-// They panic if the reader has gone away: see `anabranch_deploy::say` and `anabranch_deploy::output`.
+// They panic if the reader has gone away: see `anabranch_deploy::say` and
+// `anabranch_deploy::output`.
 #![cfg_attr(not(test), deny(clippy::print_stderr, clippy::print_stdout))]
 
 pub mod companion;
@@ -27,10 +28,11 @@ use anabranch_deploy::{config, gateway, key, manifest, node};
 use anabranch_sim::scenario::Policies;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
-/// Reliable transport for lossy, low-power networks that reach the Internet through several gateways.
+/// Reliable transport for lossy, low-power networks that reach the Internet through several
+/// gateways.
 ///
-/// Exit codes: 0 done; 1 the job failed (not delivered, a check broken); 2 usage or bad input; 3 a privilege
-/// or device is missing; 130 interrupted.
+/// Exit codes: 0 done; 1 the job failed (not delivered, a check broken); 2 usage or bad input; 3 a
+/// privilege or device is missing; 130 interrupted.
 #[derive(Debug, Parser)]
 #[command(name = "anabranch", version, max_term_width = 100)]
 struct Program<C: Subcommand> {
@@ -55,7 +57,8 @@ pub fn parse<C: Subcommand>(definition: &clap::Command, words: Vec<OsString>) ->
 /// The commands over simulated and real networks.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Deliver a file to a node through several gateways, deployed (`--to`) or of a simulated network
+    /// Deliver a file to a node through several gateways, deployed (`--to`) or of a simulated
+    /// network
     Push(push::Arguments),
     /// Relay between senders and nodes, as one of the gateways of a network
     Gateway(gateway::Arguments),
@@ -69,7 +72,8 @@ pub enum Command {
     Manifest(manifest::Command),
     /// Simulate a scenario file
     Run(run::Arguments),
-    /// Make a page that replays a run: its network with packets moving, windows, queues, where losses were repaired
+    /// Make a page that replays a run: its network with packets moving, windows, queues, where
+    /// losses were repaired
     View(view::Arguments),
     /// Let a scenario's network run in real time behind TUN devices
     Emulate(emulate::Arguments),
@@ -94,8 +98,9 @@ impl Command {
     }
 }
 
-/// The program. Scenario files may name `policies` beside the built-in ones; the companion does not know them, so a program that
-/// sweeps with policies of its own is made from `anabranch_lab_cli::main`.
+/// The program. Scenario files may name `policies` beside the built-in ones; the companion does not
+/// know them, so a program that sweeps with policies of its own is made from
+/// `anabranch_lab_cli::main`.
 #[must_use]
 pub fn main(policies: &Policies) -> ExitCode {
     anabranch_deploy::exit(run(policies))

@@ -1,5 +1,5 @@
-//! How far simulations are: a bar on standard error if that is a terminal and the work takes a while, and words about an end that came
-//! early.
+//! How far simulations are: a bar on standard error if that is a terminal and the work takes a
+//! while, and words about an end that came early.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;

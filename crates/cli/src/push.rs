@@ -1,4 +1,5 @@
-//! `anabranch push`: deliver a file to a node through several gateways, deployed or of a simulated network.
+//! `anabranch push`: deliver a file to a node through several gateways, deployed or of a simulated
+//! network.
 
 mod faults;
 mod network;
@@ -37,8 +38,8 @@ const STEP: Duration = Duration::from_millis(100);
 pub struct Arguments {
     #[command(flatten)]
     common: deployed::Arguments,
-    /// A scenario that has the network, and one SET transfer that says from where to where; the built-in one has
-    /// three gateways
+    /// A scenario that has the network, and one SET transfer that says from where to where; the
+    /// built-in one has three gateways
     #[arg(long, conflicts_with = "to", value_name = "FILE.toml")]
     network: Option<PathBuf>,
     /// Write what the node has received to this file
@@ -47,8 +48,8 @@ pub struct Arguments {
     /// Compare with TCP from end to end, with split TCP, and with SET through 1, 2, ... gateways
     #[arg(long, conflicts_with = "to")]
     compare: bool,
-    /// Let gateways fail, as in `gw2@1.5s`, joined by `+`; `gw2@1.5s:reset` resets its connections first, and with
-    /// `gw2@1.5s:back@5s` it starts again
+    /// Let gateways fail, as in `gw2@1.5s`, joined by `+`; `gw2@1.5s:reset` resets its connections
+    /// first, and with `gw2@1.5s:back@5s` it starts again
     #[arg(long, conflicts_with = "to", value_name = "GATEWAY@TIME", value_parser = faults::parse)]
     fail: Option<faults::Faults>,
     /// Root of all random streams [default: that of the network]

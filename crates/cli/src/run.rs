@@ -25,8 +25,8 @@ use serde_json::{Value, json};
 use crate::events::{self, Every, Patience, Series, Tables};
 use crate::progress::Progress;
 
-/// The JSON Schema of scenario files. It is generated (`cargo xtask gen`), since what makes it takes longer to build than to
-/// keep.
+/// The JSON Schema of scenario files. It is generated (`cargo xtask gen`), since what makes it
+/// takes longer to build than to keep.
 const SCHEMA: &str = include_str!("../../../docs/reference/scenario.schema.json");
 
 /// Options of `run`.
@@ -59,12 +59,12 @@ pub struct Arguments {
     /// Writes an event log to this file, which `anabranch view` replays; for one run of one point
     #[arg(long, value_name = "PATH")]
     events: Option<PathBuf>,
-    /// Writes time series of connections, queues, radios and RDCA's senders, and statistics of the flows of probes, as CSV into this
-    /// folder, made if it is not there; for one run of one point
+    /// Writes time series of connections, queues, radios and RDCA's senders, and statistics of the
+    /// flows of probes, as CSV into this folder, made if it is not there; for one run of one point
     #[arg(long, value_name = "DIR")]
     series: Option<PathBuf>,
-    /// Rows of the time series at multiples of this time; with `change` at each change of connections and queues, which takes several times
-    /// as long as the run alone
+    /// Rows of the time series at multiples of this time; with `change` at each change of
+    /// connections and queues, which takes several times as long as the run alone
     #[arg(long, value_name = "DURATION", requires = "series", default_value = "100ms")]
     series_every: Every,
     /// No progress
@@ -171,7 +171,8 @@ pub(crate) fn refuse_outside(path: &Path, points: &[PointWithFiles]) -> Result<(
     Ok(())
 }
 
-/// No output may be the scenario file, a file that a transfer carries or a link follows, or another output.
+/// No output may be the scenario file, a file that a transfer carries or a link follows, or another
+/// output.
 pub(crate) fn refuse_overwriting(
     path: &Path,
     points: &[PointWithFiles],
@@ -261,8 +262,8 @@ struct Verdict {
 }
 
 impl Verdict {
-    /// Says on standard error which transfers of a point's runs were not delivered, how far they got, and why.
-    /// Those without end are cut at `stop` and owe nothing.
+    /// Says on standard error which transfers of a point's runs were not delivered, how far they
+    /// got, and why. Those without end are cut at `stop` and owe nothing.
     fn judge(
         &mut self,
         (point, files, arguments): (&Point, &Files, &Arguments),

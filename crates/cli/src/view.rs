@@ -32,7 +32,8 @@ pub struct Arguments {
     /// Show what happens until this time
     #[arg(long, value_name = "TIME")]
     until: Option<Span>,
-    /// Refuse a page with more rows than that: packets, packets on links, frames, states of connections
+    /// Refuse a page with more rows than that: packets, packets on links, frames, states of
+    /// connections
     #[arg(long, value_name = "ROWS", default_value_t = Part::default().limit)]
     limit: u64,
 }

@@ -1,29 +1,36 @@
-//! AODV (RFC 3561): routes on demand in an ad hoc network, where every node forwards for the others.
+//! AODV (RFC 3561): routes on demand in an ad hoc network, where every node forwards for the
+//! others.
 //!
-//! One [`Router`] is one node's part. It never sees a packet: its owner asks where one goes ([`Router::route`] for its
-//! own, [`Router::forward`] for another's), keeps packets while a route is looked for, says which were sent
-//! ([`Router::note_use`]), and which neighbour the link layer has lost ([`Router::handle_link_break`]). Messages are
-//! UDP payload both ways ([`crate::aodv::PORT`]).
+//! One [`Router`] is one node's part. It never sees a packet: its owner asks where one goes
+//! ([`Router::route`] for its own, [`Router::forward`] for another's), keeps packets while a route
+//! is looked for, says which were sent ([`Router::note_use`]), and which neighbour the link layer
+//! has lost ([`Router::handle_link_break`]). Messages are UDP payload both ways
+//! ([`crate::aodv::PORT`]).
 //!
-//! Call any number of `handle_*`, questions and notes, then [`Router::poll_transmit`] and [`Router::poll_event`] until
-//! `None`, then [`Router::next_timeout`].
+//! Call any number of `handle_*`, questions and notes, then [`Router::poll_transmit`] and
+//! [`Router::poll_event`] until `None`, then [`Router::next_timeout`].
 //!
 //! # Where the RFC leaves a choice, or has to be corrected
 //!
-//! * A route that ends by its time gets the next sequence number, as one that breaks (section 6.1 allows it): else two
-//!   nodes may each take the other's old route for news.
-//! * A data packet for a route that has ended does not make the number grow once more (section 6.11 case ii): it would
-//!   run ahead of the destination's own, and every relay would take that node's requests for old.
-//! * A route error ends the route even if its number is not newer, with the next number (section 6.11: it is copied,
-//!   which could make it fall).
-//! * Section 6.5 has a request always change the reverse route. Here it does so only when section 6.7 would let a reply.
-//! * A reply that tells a node nothing new is passed on all the same, with what that node knows (section 6.7: dropped).
-//! * Who sends data through a node becomes a precursor of the route that it takes: those who use a reverse route are
-//!   in no list otherwise.
-//! * The lifetime of the route back to a packet's source grows only if that route leads where the packet came from.
+//! * A route that ends by its time gets the next sequence number, as one that breaks (section 6.1
+//!   allows it): else two nodes may each take the other's old route for news.
+//! * A data packet for a route that has ended does not make the number grow once more (section 6.11
+//!   case ii): it would run ahead of the destination's own, and every relay would take that node's
+//!   requests for old.
+//! * A route error ends the route even if its number is not newer, with the next number (section
+//!   6.11: it is copied, which could make it fall).
+//! * Section 6.5 has a request always change the reverse route. Here it does so only when section
+//!   6.7 would let a reply.
+//! * A reply that tells a node nothing new is passed on all the same, with what that node knows
+//!   (section 6.7: dropped).
+//! * Who sends data through a node becomes a precursor of the route that it takes: those who use a
+//!   reverse route are in no list otherwise.
+//! * The lifetime of the route back to a packet's source grows only if that route leads where the
+//!   packet came from.
 //!
-//! Why this has no loops stands in `table`. Code map: `table` the routes, `search` the requests of one's own
-//! (expanding ring, local repair), `requests`, `replies` and `errors` what is heard, `config` the constants.
+//! Why this has no loops stands in `table`. Code map: `table` the routes, `search` the requests of
+//! one's own (expanding ring, local repair), `requests`, `replies` and `errors` what is heard,
+//! `config` the constants.
 
 mod config;
 mod errors;
@@ -113,13 +120,14 @@ pub enum Event {
         /// The destination.
         destination: Ipv4Addr,
     },
-    /// There is none, and packets that wait for it are to be dropped (RFC 3561 section 6.3: "Destination Unreachable").
+    /// There is none, and packets that wait for it are to be dropped (RFC 3561 section 6.3:
+    /// "Destination Unreachable").
     Failed {
         /// The destination.
         destination: Ipv4Addr,
     },
-    /// Routes have broken, here or further on: packets to these destinations find none for now. For a transport, the
-    /// notice of a route failure.
+    /// Routes have broken, here or further on: packets to these destinations find none for now. For
+    /// a transport, the notice of a route failure.
     Broken {
         /// The destinations, in order.
         destinations: Vec<Ipv4Addr>,
@@ -229,15 +237,16 @@ impl Router {
         }
     }
 
-    /// The node has rebooted and lost all, its sequence number too (RFC 3561 section 6.13): for DELETE_PERIOD it learns
-    /// and does not speak, and each packet that is sent through it in that time makes it wait anew.
+    /// The node has rebooted and lost all, its sequence number too (RFC 3561 section 6.13): for
+    /// DELETE_PERIOD it learns and does not speak, and each packet that is sent through it in that
+    /// time makes it wait anew.
     pub fn reset(&mut self, now: Instant) {
         *self = Self::new(self.config, self.address, now);
         self.quiet_until = Some(now + self.config.delete_period);
     }
 
-    /// Where a packet of this node's own goes; begins to look for a route if there is none. The node itself is its own
-    /// next hop.
+    /// Where a packet of this node's own goes; begins to look for a route if there is none. The
+    /// node itself is its own next hop.
     pub fn route(&mut self, now: Instant, destination: Ipv4Addr) -> Route {
         self.tick(now);
         if destination == self.address {
@@ -253,8 +262,8 @@ impl Router {
         Route::Discovering
     }
 
-    /// Where a packet of another node goes that has come from the neighbour `previous`. If there is no route, that
-    /// neighbour is told (section 6.11 case ii).
+    /// Where a packet of another node goes that has come from the neighbour `previous`. If there is
+    /// no route, that neighbour is told (section 6.11 case ii).
     pub fn forward(&mut self, now: Instant, destination: Ipv4Addr, previous: Ipv4Addr) -> Route {
         self.tick(now);
         if destination == self.address {
@@ -270,8 +279,8 @@ impl Router {
         Route::Unreachable
     }
 
-    /// A packet has taken its route, or has arrived here: the routes to its source, its destination and the neighbours
-    /// on its way live for ACTIVE_ROUTE_TIMEOUT from now at least (section 6.2).
+    /// A packet has taken its route, or has arrived here: the routes to its source, its destination
+    /// and the neighbours on its way live for ACTIVE_ROUTE_TIMEOUT from now at least (section 6.2).
     pub fn note_use(&mut self, now: Instant, passage: Passage) {
         let until = now + self.config.active_route_timeout;
         let remembered = now + self.config.delete_period;
@@ -336,7 +345,8 @@ impl Router {
         self.say_hello(now);
     }
 
-    /// The next message to send, until `None`. `random` is any number, of which the delay of a broadcast is made.
+    /// The next message to send, until `None`. `random` is any number, of which the delay of a
+    /// broadcast is made.
     pub fn poll_transmit(&mut self, random: u32) -> Option<Transmit> {
         let Queued { to, ttl, payload } = self.output.pop_front()?;
         let delay = match to {
@@ -361,8 +371,8 @@ impl Router {
         self.sequence
     }
 
-    /// What is known of a destination, whether or not it can be used. Whatever was due at the last call of another
-    /// method has happened to it.
+    /// What is known of a destination, whether or not it can be used. Whatever was due at the last
+    /// call of another method has happened to it.
     pub fn entry(&self, destination: Ipv4Addr) -> Option<&Entry> {
         self.table.get(destination)
     }

@@ -1,25 +1,27 @@
-//! Distributed TCP caching (Dunkels, Alonso, Voigt, Ritter: "Distributed TCP Caching for Wireless Sensor
-//! Networks"): a forwarding node that caches a TCP segment and repeats it itself, so that a loss does not
-//! cost a transmission over the whole path. The ends know nothing of it.
+//! Distributed TCP caching (Dunkels, Alonso, Voigt, Ritter: "Distributed TCP Caching for Wireless
+//! Sensor Networks"): a forwarding node that caches a TCP segment and repeats it itself, so that a
+//! loss does not cost a transmission over the whole path. The ends know nothing of it.
 //!
-//! A [`Node`] is asked about every TCP segment that the node forwards, in both directions, and answers with a
-//! [`Verdict`]. The link layer's reports go to [`Node::handle_link`]; a link without reports leaves it at the
-//! time-outs. What the node sends of its own comes out of [`Node::poll_transmit`].
+//! A [`Node`] is asked about every TCP segment that the node forwards, in both directions, and
+//! answers with a [`Verdict`]. The link layer's reports go to [`Node::handle_link`]; a link without
+//! reports leaves it at the time-outs. What the node sends of its own comes out of
+//! [`Node::poll_transmit`].
 //!
-//! Two behaviours differ by [`Config`] only: [`Config::paper`] is section IV, with the readings of errata
-//! D10 to D16; [`Config::improved`] hands each segment from hop to hop under custody.
+//! Two behaviours differ by [`Config`] only: [`Config::paper`] is section IV, with the readings of
+//! errata D10 to D16; [`Config::improved`] hands each segment from hop to hop under custody.
 //!
-//! Code map: `flow` and `table` find the connection, `connection` is its state, `cache` the segments, `data`
-//! holds actions 1, 2 and 4, `ack` action 3, `sack` the signal between nodes.
+//! Code map: `flow` and `table` find the connection, `connection` is its state, `cache` the
+//! segments, `data` holds actions 1, 2 and 4, `ack` action 3, `sack` the signal between nodes.
 //!
 //! # What a node never does
 //!
-//! * It makes up no octets and no acknowledgement: what it sends of its own, it has forwarded before.
-//! * It holds back data only while it caches that very segment and sent it a moment ago (one local round
-//!   trip), or when the receiver has acknowledged it; the latter a bounded number of times in a row. Data
-//!   that carry an acknowledgement of something new always pass.
-//! * It holds back an acknowledgement only if that tells the sender nothing new, the only gap it shows is
-//!   cached here, locked, and its timer runs; and no longer than one local time-out.
+//! * It makes up no octets and no acknowledgement: what it sends of its own, it has forwarded
+//!   before.
+//! * It holds back data only while it caches that very segment and sent it a moment ago (one local
+//!   round trip), or when the receiver has acknowledged it; the latter a bounded number of times in
+//!   a row. Data that carry an acknowledgement of something new always pass.
+//! * It holds back an acknowledgement only if that tells the sender nothing new, the only gap it
+//!   shows is cached here, locked, and its timer runs; and no longer than one local time-out.
 //! * It repeats one segment [`Config::max_repeats`] times at most without a sign from the path.
 //!
 //! So whatever state a node has or has lost, a sender's own retransmission always gets through.
@@ -75,22 +77,24 @@ pub struct Transmit {
 pub enum LinkEvent {
     /// The next hop has it.
     Acknowledged,
-    /// The next hop may not have it: the link layer's time-out passed, its own repetitions included.
+    /// The next hop may not have it: the link layer's time-out passed, its own repetitions
+    /// included.
     TimedOut,
 }
 
 /// A forwarding node.
 ///
-/// At most [`Config::connections`] connections are kept. A new one displaces the one that has been silent
-/// for longest, if that is at least a second. If none has been, the segments of the new one are cached like
-/// all others, but nothing is measured for it, held back or answered. State begins with a SYN or with
-/// data, so that a node that comes late or has lost its state joins in; it ends after both FINs are acknowledged, with
-/// RST, or after [`Config::idle`]. Cached segments of a connection without state end with the next SYN between the same ends,
-/// or after [`Config::idle`].
+/// At most [`Config::connections`] connections are kept. A new one displaces the one that has been
+/// silent for longest, if that is at least a second. If none has been, the segments of the new one
+/// are cached like all others, but nothing is measured for it, held back or answered. State begins
+/// with a SYN or with data, so that a node that comes late or has lost its state joins in; it ends
+/// after both FINs are acknowledged, with RST, or after [`Config::idle`]. Cached segments of a
+/// connection without state end with the next SYN between the same ends, or after [`Config::idle`].
 ///
-/// A segment whose numbers do not fit its connection is only forwarded ([`Counters::unacceptable`]): it may be stale or
-/// forged. Once the connection has been silent for a second with nothing locked, such a segment begins it anew. An
-/// acknowledgement of more than was seen frees the cached segments below it.
+/// A segment whose numbers do not fit its connection is only forwarded
+/// ([`Counters::unacceptable`]): it may be stale or forged. Once the connection has been silent for
+/// a second with nothing locked, such a segment begins it anew. An acknowledgement of more than was
+/// seen frees the cached segments below it.
 #[derive(Clone, Debug)]
 pub struct Node {
     config: Config,
@@ -122,8 +126,8 @@ impl Node {
         }
     }
 
-    /// A segment has arrived that is to be forwarded. `random` is a fresh random word, for the cache's
-    /// chance.
+    /// A segment has arrived that is to be forwarded. `random` is a fresh random word, for the
+    /// cache's chance.
     pub fn handle_segment(&mut self, now: Instant, flow: FlowKey, segment: &Segment, random: u32) -> Verdict {
         self.counters.segments += 1;
         let (key, way) = Key::of(flow, segment);
@@ -173,8 +177,8 @@ impl Node {
         Verdict::Rewrite(options)
     }
 
-    /// The connection of a segment, a new one if the segment can begin one and there is room, or a blank state.
-    /// `None` if it claims to be of a connection that it does not fit.
+    /// The connection of a segment, a new one if the segment can begin one and there is room, or a
+    /// blank state. `None` if it claims to be of a connection that it does not fit.
     #[inline]
     fn admit(&mut self, now: Instant, key: Key, way: Way, segment: &Segment) -> Option<usize> {
         let reset = segment.flags.contains(Flags::RST);
@@ -200,8 +204,9 @@ impl Node {
             return Some(self.table.find_or_blank(key, now));
         }
         if self.table.is_full() {
-            // A connection that was silent for a second has little under way that a cache could repeat. Evicting a live one
-            // would let any sender of one segment take the cached segments of another connection.
+            // A connection that was silent for a second has little under way that a cache could
+            // repeat. Evicting a live one would let any sender of one segment take the cached
+            // segments of another connection.
             let oldest = self.table.stalest().filter(|at| !self.table.get(*at).is_live(now));
             let Some(oldest) = oldest else { return Some(self.table.find_or_blank(key, now)) };
             self.table.remove(oldest);
@@ -211,8 +216,9 @@ impl Node {
         Some(self.table.insert(Connection::new(key, now)))
     }
 
-    /// An acknowledgement of data that took another route, as after a change of routes, does not fit the state. The receiver
-    /// has the cached segments below it all the same. A forged one costs cached copies, nothing else.
+    /// An acknowledgement of data that took another route, as after a change of routes, does not
+    /// fit the state. The receiver has the cached segments below it all the same. A forged one
+    /// costs cached copies, nothing else.
     fn acknowledged_beyond(&mut self, key: &Key, way: Way, segment: &Segment) {
         let [acknowledges, opens, resets] =
             [Flags::ACK, Flags::SYN, Flags::RST].map(|f| segment.flags.contains(f));
@@ -235,8 +241,8 @@ impl Node {
         }
     }
 
-    /// SYN and SYN-ACK: who speaks SACK (the end of section IV-B). The first node that sees a SYN without
-    /// SACK-permitted offers it, and takes the option from what goes back.
+    /// SYN and SYN-ACK: who speaks SACK (the end of section IV-B). The first node that sees a SYN
+    /// without SACK-permitted offers it, and takes the option from what goes back.
     fn negotiate(&mut self, (at, way): (usize, Way), segment: &Segment, options: &mut Options) {
         let connection = self.table.get_mut(at);
         // A SYN behind the handshake is a straggler, or forged.
@@ -280,7 +286,8 @@ impl Node {
         (next != Instant::FAR_FUTURE).then_some(next)
     }
 
-    /// Time has passed: local time-outs, acknowledgements that were not followed, connections that are idle.
+    /// Time has passed: local time-outs, acknowledgements that were not followed, connections that
+    /// are idle.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.local_timeouts(now);
         self.ack_timeouts(now);

@@ -1,12 +1,13 @@
-//! Multipath TCP (RFC 8684, version 1): one connection over several subflows, as a sans-IO state machine.
+//! Multipath TCP (RFC 8684, version 1): one connection over several subflows, as a sans-IO state
+//! machine.
 //!
-//! A [`Connection`] owns its subflows, each a [`crate::tcp::Connection`], and is used as one. What is not implemented
-//! is listed in `docs/reference/mptcp.md`.
+//! A [`Connection`] owns its subflows, each a [`crate::tcp::Connection`], and is used as one. What
+//! is not implemented is listed in `docs/reference/mptcp.md`.
 //!
-//! Code map: [`Connection`] is the handshake, the options and the life of subflows; `send` and `receive` are the two
-//! halves on the level of data; `scheduler` decides which subflow takes what; `keys` is the cryptography;
-//! [`prediction`] is how many packets a path delivers before the next slower one delivers its first; [`travel`] is how long packets
-//! take over a path.
+//! Code map: [`Connection`] is the handshake, the options and the life of subflows; `send` and
+//! `receive` are the two halves on the level of data; `scheduler` decides which subflow takes what;
+//! `keys` is the cryptography; [`prediction`] is how many packets a path delivers before the next
+//! slower one delivers its first; [`travel`] is how long packets take over a path.
 
 mod config;
 mod connection;

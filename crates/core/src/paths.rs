@@ -1,30 +1,35 @@
-//! The path builder: RPL (RFC 6550) with several paths for each node, section III of "Multipath TCP Over Multi-Hop
-//! Heterogeneous Wireless IoT Networks" (Guo et al.).
+//! The path builder: RPL (RFC 6550) with several paths for each node, section III of "Multipath TCP
+//! Over Multi-Hop Heterogeneous Wireless IoT Networks" (Guo et al.).
 //!
-//! The root says that it is there (DIO). A node that hears of a path makes one of its own out of it, by putting
-//! itself in front, keeps the best few, passes each on, and tells the nodes on it (DAO), which store where packets of that
-//! path go, up and down. A packet bears its path's number; 0 stands for the best.
+//! The root says that it is there (DIO). A node that hears of a path makes one of its own out of
+//! it, by putting itself in front, keeps the best few, passes each on, and tells the nodes on it
+//! (DAO), which store where packets of that path go, up and down. A packet bears its path's number;
+//! 0 stands for the best.
 //!
-//! One [`Router`] is one node's part. It names nodes by their short addresses and knows no interface: what it wants
-//! sent goes to all neighbours or to one, over whatever leads there. Messages are values here; their octets are the
-//! wire's.
+//! One [`Router`] is one node's part. It names nodes by their short addresses and knows no
+//! interface: what it wants sent goes to all neighbours or to one, over whatever leads there.
+//! Messages are values here; their octets are the wire's.
 //!
 //! # What the paper leaves open (erratum M27)
 //!
-//! * A neighbour is a parent only if its rank is below the node's own (RFC 6550 section 8.2.1), so that paths go by the least
-//!   number of hops, those over the base station counting a quarter.
-//! * Of these, a path is better than another if it is shorter, a multi-link node on it counting as two hops less; of equals the one
-//!   whose first hop no other path of the node has; then the one that was there.
-//! * A path that was replaced is withdrawn from the nodes on it by a DAO without lifetime; nodes downstream may go on using
-//!   it, since what is stored for them stays. A link that is broken is withdrawn by a DIO with an infinite rank, which
-//!   all pass on whose paths, or those of nodes behind them, may use it.
+//! * A neighbour is a parent only if its rank is below the node's own (RFC 6550 section 8.2.1), so
+//!   that paths go by the least number of hops, those over the base station counting a quarter.
+//! * Of these, a path is better than another if it is shorter, a multi-link node on it counting as
+//!   two hops less; of equals the one whose first hop no other path of the node has; then the one
+//!   that was there.
+//! * A path that was replaced is withdrawn from the nodes on it by a DAO without lifetime; nodes
+//!   downstream may go on using it, since what is stored for them stays. A link that is broken is
+//!   withdrawn by a DIO with an infinite rank, which all pass on whose paths, or those of nodes
+//!   behind them, may use it.
 //! * The root answers a DAO (DAO-ACK); one that is not answered is sent again.
-//! * A DIO carries latency and throughput of its path (RFC 6551), so that a node knows the round-trip time of section VI
-//!   before it has sent anything. They are no reason for a choice of path, and none to speak.
+//! * A DIO carries latency and throughput of its path (RFC 6551), so that a node knows the
+//!   round-trip time of section VI before it has sent anything. They are no reason for a choice of
+//!   path, and none to speak.
 //!
-//! Code map: `message` is what is said, `trickle` when (RFC 6206), `solicit` when it is asked for; `candidates` is what neighbours
-//! offer, `objective` how that is compared, `etx` what is known of the links, `probe` how it is found out; `offers` the node's own
-//! paths, each an `own_path`; `routes` what it stores for others.
+//! Code map: `message` is what is said, `trickle` when (RFC 6206), `solicit` when it is asked for;
+//! `candidates` is what neighbours offer, `objective` how that is compared, `etx` what is known of
+//! the links, `probe` how it is found out; `offers` the node's own paths, each an `own_path`;
+//! `routes` what it stores for others.
 
 mod candidates;
 mod etx;
@@ -58,33 +63,35 @@ use trickle::Trickle;
 pub struct Config {
     /// NP_thr: paths that a node keeps, 1 to 15; 3 in section VIII.
     pub max_paths: u8,
-    /// Imin of the trickle timer (RFC 6206 section 4.1). RPL's default is 8 ms, for links that are not shared.
+    /// Imin of the trickle timer (RFC 6206 section 4.1). RPL's default is 8 ms, for links that are
+    /// not shared.
     pub interval_min: Duration,
     /// Doublings of Imin up to Imax, at most 20; 8 (RFC 6550 section 17: 20).
     pub doublings: u8,
-    /// k, the redundancy constant: after this number of consistent messages in an interval the node keeps silent; 10
-    /// (RFC 6550 section 17). 0 never suppresses a message.
+    /// k, the redundancy constant: after this number of consistent messages in an interval the node
+    /// keeps silent; 10 (RFC 6550 section 17). 0 never suppresses a message.
     pub redundancy: u8,
     /// The first DIS of a node without a path goes out after a random time of at most this length.
     pub dis_delay: Duration,
     /// Time from the first DIS to the second; doubled after each DIS, six times. Zero sends no DIS.
     pub dis_interval: Duration,
-    /// DAGMaxRankIncrease: how far the rank may rise above the lowest that the node has announced since it last had no
-    /// path (RFC 6550 section 8.2.2.4). 0 is no limit.
+    /// DAGMaxRankIncrease: how far the rank may rise above the lowest that the node has announced
+    /// since it last had no path (RFC 6550 section 8.2.2.4). 0 is no limit.
     pub max_rank_increase: u16,
     /// How paths are compared.
     pub objective: Objective,
-    /// PARENT_SWITCH_THRESHOLD of [`Objective::Mrhof`] in 1/128 of a transmission: by how much the ETX of another path must be
-    /// lower; 192 (RFC 6719 section 5).
+    /// PARENT_SWITCH_THRESHOLD of [`Objective::Mrhof`] in 1/128 of a transmission: by how much the
+    /// ETX of another path must be lower; 192 (RFC 6719 section 5).
     pub parent_switch_threshold: u16,
-    /// Time between two unicast probes (DIOs) of neighbours that could become parents and of parents that no packets go
-    /// to; an eighth of it as long as such a link is not measured or fails. Zero sends none. Only with an objective
-    /// function that uses the ETX.
+    /// Time between two unicast probes (DIOs) of neighbours that could become parents and of
+    /// parents that no packets go to; an eighth of it as long as such a link is not measured or
+    /// fails. Zero sends none. Only with an objective function that uses the ETX.
     pub probe_interval: Duration,
-    /// MinHopRankIncrease: the least that a hop adds to the rank; 256 (RFC 6550 section 17). With [`Objective::Paper`] a
-    /// cellular hop adds this, and a hop over the radio four times as much.
+    /// MinHopRankIncrease: the least that a hop adds to the rank; 256 (RFC 6550 section 17). With
+    /// [`Objective::Paper`] a cellular hop adds this, and a hop over the radio four times as much.
     pub min_hop_rank_increase: u16,
-    /// How long a new path waits before it is told upstream, up to twice that; 1 s (DEFAULT_DAO_DELAY).
+    /// How long a new path waits before it is told upstream, up to twice that; 1 s
+    /// (DEFAULT_DAO_DELAY).
     pub dao_delay: Duration,
     /// How long a DAO waits for its answer, doubling.
     pub dao_timeout: Duration,
@@ -125,7 +132,8 @@ impl Config {
         Self { objective: Objective::Paper, min_hop_rank_increase: 64, ..Self::default() }
     }
 
-    /// DAGRank (RFC 6550 section 3.5.1): a rank in whole steps, by which parents and children are told apart.
+    /// DAGRank (RFC 6550 section 3.5.1): a rank in whole steps, by which parents and children are
+    /// told apart.
     fn dag_rank(&self, rank: u16) -> u16 {
         rank / self.min_hop_rank_increase.max(1)
     }
@@ -235,8 +243,8 @@ impl Router {
 
     /// A neighbour asks for a DIO: of all neighbours, or of this node only.
     ///
-    /// RFC 6550 section 8.3: a DIS to all resets the trickle timer; one to this node is answered at once, and only to the
-    /// neighbour that has sent it.
+    /// RFC 6550 section 8.3: a DIS to all resets the trickle timer; one to this node is answered at
+    /// once, and only to the neighbour that has sent it.
     pub fn handle_dis(&mut self, now: Instant, from: ShortAddress, to_all: bool, random: u32) {
         if !self.root && self.offers.paths().is_empty() {
             return;
@@ -313,7 +321,8 @@ impl Router {
         }
     }
 
-    /// Compares all candidates. True if the preferred parent, the paths or the node's DAGRank have changed.
+    /// Compares all candidates. True if the preferred parent, the paths or the node's DAGRank have
+    /// changed.
     fn choose(&mut self, now: Instant, random: u32) -> bool {
         if self.root || !self.config.objective.uses_etx() {
             return false;
@@ -341,8 +350,8 @@ impl Router {
             self.begin_probes(now, random);
         }
         let after = standing(&self.offers);
-        // RFC 6550 section 8.3. Where a path leads beyond the parent is no reason: in a large network that changes somewhere
-        // all the time.
+        // RFC 6550 section 8.3. Where a path leads beyond the parent is no reason: in a large
+        // network that changes somewhere all the time.
         if joins || before.1 != after.1 || self.has_moved() {
             self.trickle.reset(now, &self.config, random);
         }
@@ -363,8 +372,9 @@ impl Router {
                 && self.etx(path).abs_diff(etx) >= config.parent_switch_threshold.max(ONE)
     }
 
-    /// The link layer has sent a frame to a neighbour that many times, and the neighbour has acknowledged it or not. True
-    /// if [`Router::handle_link_change`] is to be called. A frame that found no free channel says nothing of the link.
+    /// The link layer has sent a frame to a neighbour that many times, and the neighbour has
+    /// acknowledged it or not. True if [`Router::handle_link_change`] is to be called. A frame that
+    /// found no free channel says nothing of the link.
     pub fn note_transmissions(
         &mut self,
         now: Instant,
@@ -387,19 +397,20 @@ impl Router {
         self.neighbours.entry(neighbour).reliable = true;
     }
 
-    /// ETX of one of the node's own paths in units of 1/128 (RFC 6551 section 4.3.2): its first link's as measured, and
-    /// the rest as the parent has said.
+    /// ETX of one of the node's own paths in units of 1/128 (RFC 6551 section 4.3.2): its first
+    /// link's as measured, and the rest as the parent has said.
     pub fn etx(&self, path: &OwnPath) -> u16 {
         path.first_hop().map_or(0, |first| path.beyond_etx.saturating_add(self.neighbours.etx(first)))
     }
 
-    /// ETX of the link to a neighbour, in units of 1/128; an assumption as long as nothing was sent over it.
+    /// ETX of the link to a neighbour, in units of 1/128; an assumption as long as nothing was sent
+    /// over it.
     pub fn link_etx(&self, neighbour: ShortAddress) -> u16 {
         self.neighbours.etx(neighbour)
     }
 
-    /// A neighbour announces a rank. Paths through it take it over; those that the node must not keep are dropped. True if
-    /// the parent set or the node's rank has changed.
+    /// A neighbour announces a rank. Paths through it take it over; those that the node must not
+    /// keep are dropped. True if the parent set or the node's rank has changed.
     fn parent_rank(&mut self, now: Instant, from: ShortAddress, rank: u16, step: u16, random: u32) -> bool {
         let before = self.offers.rank();
         let mut gone = self.offers.set_parent_rank(from, rank, step);
@@ -428,8 +439,8 @@ impl Router {
         }
     }
 
-    /// RFC 6550 section 8.3: a DIO of a lesser DAGRank that changes nothing is consistent. A node sends one for each of its
-    /// paths at a time; together they count as one transmission.
+    /// RFC 6550 section 8.3: a DIO of a lesser DAGRank that changes nothing is consistent. A node
+    /// sends one for each of its paths at a time; together they count as one transmission.
     fn count_consistent(&mut self, now: Instant, from: ShortAddress, rank: u16) {
         if self.offers.rank().is_none_or(|own| self.config.dag_rank(rank) >= self.config.dag_rank(own)) {
             return;
@@ -525,8 +536,9 @@ impl Router {
         }
     }
 
-    /// A packet has come down from `from` for a path of `end` of which nothing is stored here: a No-Path DAO was lost,
-    /// or this node has forgotten. `from` and those above it shall forget it too (RFC 6550 section 11.2.2.3).
+    /// A packet has come down from `from` for a path of `end` of which nothing is stored here: a
+    /// No-Path DAO was lost, or this node has forgotten. `from` and those above it shall forget it
+    /// too (RFC 6550 section 11.2.2.3).
     pub fn handle_stale_route(&mut self, from: ShortAddress, end: ShortAddress, path_id: u8) {
         let path = [end, self.address, from].into();
         let sequence = self.next_sequence();
@@ -534,8 +546,9 @@ impl Router {
             .push_back(Output::Dao { to: from, dao: Dao { path_id, sequence, withdrawn: true, path } });
     }
 
-    /// A packet of a path has passed upward, from the neighbour `down` to `up` (`None` at the root): that is where the path
-    /// leads now, whatever was stored. So a path that lost its way at one node is whole again with the next packet.
+    /// A packet of a path has passed upward, from the neighbour `down` to `up` (`None` at the
+    /// root): that is where the path leads now, whatever was stored. So a path that lost its way at
+    /// one node is whole again with the next packet.
     pub fn handle_passage(
         &mut self,
         end: ShortAddress,
@@ -561,7 +574,8 @@ impl Router {
         }
     }
 
-    /// The link layer has found that a neighbour does not answer any more: every path through it is lost.
+    /// The link layer has found that a neighbour does not answer any more: every path through it is
+    /// lost.
     pub fn handle_neighbour_lost(&mut self, now: Instant, neighbour: ShortAddress, random: u32) {
         self.candidates.lose(neighbour);
         let gone = self.offers.lose(neighbour);
@@ -699,13 +713,14 @@ impl Router {
         (self.config.objective == Objective::Mrhof).then_some(etx)
     }
 
-    /// What the owner knows of the link to a neighbour. It may say so as often as that changes; nothing is sent for it.
+    /// What the owner knows of the link to a neighbour. It may say so as often as that changes;
+    /// nothing is sent for it.
     pub fn set_link(&mut self, neighbour: ShortAddress, metrics: Metrics) {
         self.neighbours.entry(neighbour).metrics = Some(metrics);
     }
 
-    /// How good one of the node's own paths is, if that is known of every link on it: of the first as it is now, of the others
-    /// as of the parent's last DIO.
+    /// How good one of the node's own paths is, if that is known of every link on it: of the first
+    /// as it is now, of the others as of the parent's last DIO.
     pub fn metrics(&self, path: &OwnPath) -> Option<Metrics> {
         let first = path.first_hop()?;
         Some(path.beyond?.and(self.neighbours.get(first)?.metrics?))
@@ -721,8 +736,9 @@ impl Router {
         self.offers.paths()
     }
 
-    /// Where a packet goes that travels between the root and `end` on the path `path_id` of `end`. 0 is the best that
-    /// is known here, and stands for the one that is returned from then on, wherever that path is stored.
+    /// Where a packet goes that travels between the root and `end` on the path `path_id` of `end`.
+    /// 0 is the best that is known here, and stands for the one that is returned from then on,
+    /// wherever that path is stored.
     pub fn next_hop(&self, end: ShortAddress, path_id: u8, upward: bool) -> Option<Hop> {
         if upward && end == self.address {
             let path = self.own_path(path_id)?;
@@ -740,13 +756,15 @@ impl Router {
             && !path.nodes.contains(&end)
             && !path.nodes.contains(&route.down)
         {
-            // Local repair: the packet keeps its number, and nodes further on remember where the path leads now.
+            // Local repair: the packet keeps its number, and nodes further on remember where the
+            // path leads now.
             return Some(Hop { to: path.first_hop()?, path_id: route.path_id });
         }
         Some(Hop { to: if upward { route.up? } else { route.down }, path_id: route.path_id })
     }
 
-    /// The path of that number; for 0 the best whose first link works, a confirmed one before others.
+    /// The path of that number; for 0 the best whose first link works, a confirmed one before
+    /// others.
     fn own_path(&self, id: u8) -> Option<&OwnPath> {
         if id != 0 {
             return self.offers.paths().iter().find(|p| p.id == id);

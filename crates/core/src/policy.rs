@@ -3,8 +3,8 @@
 use alloc::boxed::Box;
 use core::fmt;
 
-/// A policy that somebody else has written: `P` is its trait, `A` what one is made from. One is made for each connection or
-/// transfer. Two are the same if their names are.
+/// A policy that somebody else has written: `P` is its trait, `A` what one is made from. One is
+/// made for each connection or transfer. Two are the same if their names are.
 pub struct Custom<P: ?Sized, A = ()> {
     name: &'static str,
     make: Make<P, A>,
@@ -22,8 +22,8 @@ impl<P: ?Sized, A> Custom<P, A> {
         Self { name, make: Make::Plain(make) }
     }
 
-    /// A policy that `make` finds by its number, for a program that learns of policies only while it runs and keeps a list of
-    /// them. Two are the same if names and numbers are.
+    /// A policy that `make` finds by its number, for a program that learns of policies only while
+    /// it runs and keeps a list of them. Two are the same if names and numbers are.
     pub const fn numbered(name: &'static str, number: usize, make: fn(usize, A) -> Box<P>) -> Self {
         Self { name, make: Make::Numbered(number, make) }
     }

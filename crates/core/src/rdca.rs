@@ -1,18 +1,21 @@
-//! RDCA: data from many senders to one sink, at a rate that the sink finds by their delays, repaired by what it asks for
-//! (paper: `rdca`, section 3; errata H6 to H18).
+//! RDCA: data from many senders to one sink, at a rate that the sink finds by their delays,
+//! repaired by what it asks for (paper: `rdca`, section 3; errata H6 to H18).
 //!
 //! Two machines speak the datagrams of [`anabranch_wire::rdca`] over any datagram service:
 //!
-//! * [`Sender`], one stream to one sink: handshake, window and rate, a queue from which packets are sent again;
-//! * [`Sink`], one for all senders: puts packets in order, asks for what is missing (SNACK), and notifies a sender whose
-//!   packets take longer and longer.
+//! * [`Sender`], one stream to one sink: handshake, window and rate, a queue from which packets are
+//!   sent again;
+//! * [`Sink`], one for all senders: puts packets in order, asks for what is missing (SNACK), and
+//!   notifies a sender whose packets take longer and longer.
 //!
-//! There is no acknowledgement of each packet. A packet is presumed to have arrived when it was not asked for in time; it
-//! is kept longer, as long as there is room. What was let go and is asked for after all is *gone*, and both applications
-//! are told. At the end of the stream all is confirmed.
+//! There is no acknowledgement of each packet. A packet is presumed to have arrived when it was not
+//! asked for in time; it is kept longer, as long as there is room. What was let go and is asked for
+//! after all is *gone*, and both applications are told. At the end of the stream all is confirmed.
 //!
-//! Order of calls: any `handle_*` and commands, then `poll_transmit` and `poll_event` until `None`, then `next_timeout`.
-//! A driver writes what [`Sender::poll_transmit`] gives with [`Header::encode`], or carries it as it stands. There is no encryption, no authentication and no flow control: the sink takes what comes.
+//! Order of calls: any `handle_*` and commands, then `poll_transmit` and `poll_event` until `None`,
+//! then `next_timeout`. A driver writes what [`Sender::poll_transmit`] gives with
+//! [`Header::encode`], or carries it as it stands. There is no encryption, no authentication and no
+//! flow control: the sink takes what comes.
 //!
 //! Beyond the paper: see [`Config`], whose [`Config::paper`] is the paper as the errata read it.
 

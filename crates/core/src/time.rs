@@ -1,7 +1,7 @@
 //! Time as the core knows it: integer nanoseconds since the driver's own epoch.
 //!
-//! The core never reads a clock. A driver (simulator, emulator, operating system, node loop) hands an
-//! [`Instant`] into every call; where its zero lies is the driver's affair.
+//! The core never reads a clock. A driver (simulator, emulator, operating system, node loop) hands
+//! an [`Instant`] into every call; where its zero lies is the driver's affair.
 
 use core::fmt;
 use core::ops::{Add, AddAssign, Div, Mul, Sub};

@@ -6,7 +6,8 @@ pub(crate) const DAY: u64 = 86_400;
 /// Days of 400 years, after which the calendar repeats.
 const ERA: i64 = 146_097;
 
-/// Days since 1970-01-01 of a date. The year begins in March here, so that the leap day is its last.
+/// Days since 1970-01-01 of a date. The year begins in March here, so that the leap day is its
+/// last.
 fn days(year: i64, month: i64, day: i64) -> i64 {
     let year = if month < 3 { year - 1 } else { year };
     let (era, of_era) = (year.div_euclid(400), year.rem_euclid(400));

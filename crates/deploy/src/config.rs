@@ -1,8 +1,9 @@
 //! `--config FILE`: options from a TOML file, for any command that asks for it.
 //!
-//! A file says nothing that the command line could not say. Its keys are the long options of the command, found in the
-//! command's own definition; each becomes an argument that stands before those of the command line, unless the command line
-//! has the option itself or one that does not go with it. Checking values is then clap's, as it always was.
+//! A file says nothing that the command line could not say. Its keys are the long options of the
+//! command, found in the command's own definition; each becomes an argument that stands before
+//! those of the command line, unless the command line has the option itself or one that does not go
+//! with it. Checking values is then clap's, as it always was.
 
 use std::ffi::OsString;
 use std::ops::Range;
@@ -53,7 +54,8 @@ pub fn matches(program: &Command, arguments: Vec<OsString>) -> Result<ArgMatches
     let file = File { source: Text::new(path.display().to_string(), text), path: &path };
     let entries = file.entries(&command)?;
     let wanted = entries.iter().filter(|entry| !said.overrides(&command, entry.option));
-    // The file's options stand behind the command's name, which is the program's own where it has one command.
+    // The file's options stand behind the command's name, which is the program's own where it has
+    // one command.
     let head = if program.is_multicall_set() { 1 } else { 2 };
     let mut all: Vec<OsString> = arguments.iter().take(head).cloned().collect();
     all.extend(wanted.flat_map(|entry| entry.arguments.iter().map(OsString::from)));

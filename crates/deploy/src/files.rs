@@ -38,8 +38,9 @@ pub fn check_writable(path: &Path) -> Result<(), Error> {
     tried.map_err(|e| Error::unwritable(path, &e))
 }
 
-/// Refuses outputs that would replace an input or each other, before anything is opened for writing. An input goes with what it
-/// is, an output with the option that names it. Devices and pipes are written to where they stand, so several outputs may share one.
+/// Refuses outputs that would replace an input or each other, before anything is opened for
+/// writing. An input goes with what it is, an output with the option that names it. Devices and
+/// pipes are written to where they stand, so several outputs may share one.
 ///
 /// # Errors
 /// The first output that is an input, or the first two outputs that are one file.
@@ -64,7 +65,8 @@ pub fn check_apart<'a>(
     Ok(())
 }
 
-/// Symbolic links that are followed to a file that is not there yet; Linux follows as many (path_resolution(7)).
+/// Symbolic links that are followed to a file that is not there yet; Linux follows as many
+/// (path_resolution(7)).
 const MAX_LINKS: usize = 40;
 
 /// What makes two paths name the same file.
@@ -105,8 +107,9 @@ pub fn is_read_once(path: &Path) -> bool {
     path == Path::new("-") || is_special(path)
 }
 
-/// What is written to where it stands: what [`is_special`], and an open descriptor by its name, as `/dev/stdout` is. The latter leads
-/// to whatever the shell has opened, which may be a regular file, and its name is not ours to give to another file.
+/// What is written to where it stands: what [`is_special`], and an open descriptor by its name, as
+/// `/dev/stdout` is. The latter leads to whatever the shell has opened, which may be a regular
+/// file, and its name is not ours to give to another file.
 pub fn is_in_place(path: &Path) -> bool {
     is_special(path) || is_descriptor(path)
 }
@@ -129,7 +132,8 @@ fn is_descriptor(path: &Path) -> bool {
 /// # Errors
 /// It cannot be written to.
 pub fn open_in_place(path: &Path) -> io::Result<File> {
-    // The shell's own descriptor knows how far it has written. Another one would begin at the file's start, over what is there.
+    // The shell's own descriptor knows how far it has written. Another one would begin at the
+    // file's start, over what is there.
     let own = [io::stdout().as_fd().try_clone_to_owned(), io::stderr().as_fd().try_clone_to_owned()];
     let own = own.into_iter().filter_map(Result::ok).map(File::from).filter(|_| is_descriptor(path));
     let there = path.metadata()?;
@@ -168,8 +172,8 @@ pub(crate) fn usual_folder() -> Option<PathBuf> {
     Some(base.join("anabranch"))
 }
 
-/// Gives a file that only its owner could read the permissions of the file in its place, or those of the umask if the place is
-/// empty.
+/// Gives a file that only its owner could read the permissions of the file in its place, or those
+/// of the umask if the place is empty.
 pub fn hand_over(file: &File, place: &Path) -> io::Result<()> {
     let there = place.metadata().ok().filter(Metadata::is_file);
     let mode = there.map_or_else(|| 0o666 & !umask(), |file| file.permissions().mode() & 0o777);
@@ -183,9 +187,11 @@ fn umask() -> u32 {
     said.and_then(|mask| u32::from_str_radix(mask.trim(), 8).ok()).unwrap_or(0o077)
 }
 
-/// A file beside its place, which only its owner can read. It is removed unless it takes that place.
+/// A file beside its place, which only its owner can read. It is removed unless it takes that
+/// place.
 ///
-/// The crate `tempfile` does as much, but with three crates that the small programs would have for nothing else.
+/// The crate `tempfile` does as much, but with three crates that the small programs would have for
+/// nothing else.
 #[derive(Debug)]
 pub struct Temporary {
     file: File,
@@ -199,7 +205,8 @@ pub struct Temporary {
 /// # Errors
 /// The folder is not there, or nothing can be written to it.
 pub(crate) fn nameless(folder: &Path) -> io::Result<File> {
-    // The name goes with the temporary file. It is never opened by name again: another file could have the name by then.
+    // The name goes with the temporary file. It is never opened by name again: another file could
+    // have the name by then.
     Temporary::beside(&folder.join("input"))?.file.try_clone()
 }
 
@@ -226,7 +233,8 @@ impl Temporary {
         Err(io::ErrorKind::AlreadyExists.into())
     }
 
-    /// Gives the file its place once its bytes are on the disk, with the permissions that the place has.
+    /// Gives the file its place once its bytes are on the disk, with the permissions that the place
+    /// has.
     ///
     /// # Errors
     /// The disk failed. The file is removed then.

@@ -29,8 +29,8 @@ pub struct Arguments {
     /// Where senders call
     #[arg(long, value_name = "ADDR[:PORT]", default_value = "[::]:47201")]
     listen: Endpoint,
-    /// Call nodes with such an address and port (47200 unless given), as in 10.1.0.0/16 or [fd00::/64]:47200-47210;
-    /// may be repeated. Without any, it relays nowhere
+    /// Call nodes with such an address and port (47200 unless given), as in 10.1.0.0/16 or
+    /// [fd00::/64]:47200-47210; may be repeated. Without any, it relays nowhere
     #[arg(long, value_name = "PREFIX[:PORTS]")]
     allow: Vec<Allow>,
     #[command(flatten)]
@@ -41,7 +41,8 @@ pub struct Arguments {
     /// Sessions at once of one host, which over IPv6 is a /64
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     per_host: Option<u32>,
-    /// Sessions at once with one node; senders of further ones are told that it is congested, and call again later
+    /// Sessions at once with one node; senders of further ones are told that it is congested, and
+    /// call again later
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..))]
     per_node: u32,
     /// Pass on at most so much to all nodes together, as in "40 kbit/s" [default: as much as comes]
@@ -50,7 +51,8 @@ pub struct Arguments {
     /// Pass on at most so much to each node [default: as much as comes]
     #[arg(long, value_name = "RATE")]
     rate_node: Option<Rate>,
-    /// Senders at once that have not said who they are and whom they want; the one that has waited longest makes way
+    /// Senders at once that have not said who they are and whom they want; the one that has waited
+    /// longest makes way
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..))]
     half_open: u32,
     /// Octets of payload that all sessions together may hold; each may have its part, from 32 KiB
@@ -65,7 +67,8 @@ pub struct Arguments {
     quiet: bool,
     #[command(flatten)]
     logging: Logging,
-    /// Answer HTTP requests for /metrics (Prometheus) and /healthz there; without a port that is 47202
+    /// Answer HTTP requests for /metrics (Prometheus) and /healthz there; without a port that is
+    /// 47202
     #[arg(long, value_name = "ADDR[:PORT]")]
     metrics: Option<Endpoint>,
     /// Read keys, look up names, say whether the options are good, and end: nothing else is opened
@@ -258,8 +261,9 @@ fn line(event: &GatewayEvent) -> (SocketAddr, (Class, &'static str), String) {
                 }
                 (0, 0, 0) => unreached,
             };
-            // A sender that has heard that all is there hangs up with acknowledgements unread, which resets the connection. One that
-            // was told that the node is not reached does so too.
+            // A sender that has heard that all is there hangs up with acknowledgements unread,
+            // which resets the connection. One that was told that the node is not reached does so
+            // too.
             let is_end = |e: &LineError| {
                 opened + unreachable > 0
                     && e.leg.is_none()
@@ -278,7 +282,8 @@ mod tests {
 
     use super::*;
 
-    /// What the kernel says of a connection after its work is done is no news; what keeps work from being done is.
+    /// What the kernel says of a connection after its work is done is no news; what keeps work from
+    /// being done is.
     #[test]
     fn a_sender_that_hangs_up_when_all_is_there_leaves_no_error_in_the_log() {
         let [sender, node] = [1, 2].map(|port| SocketAddr::from(([127, 0, 0, 1], port)));

@@ -1,4 +1,5 @@
-//! Numbers of greetings that were here already, stored across restarts: what was recorded before one is refused after it.
+//! Numbers of greetings that were here already, stored across restarts: what was recorded before
+//! one is refused after it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -20,8 +21,9 @@ pub(crate) fn state_folder(said: Option<&Path>) -> Option<PathBuf> {
     said.map(Path::to_owned).or(given).or_else(usual_folder)
 }
 
-/// What the `role` that listens on this port has stored in `--state`, systemd's `$STATE_DIRECTORY` or the usual folder, and what
-/// stores more. `None` if what is stored cannot be read; a warning says so, and another that nothing more can be stored.
+/// What the `role` that listens on this port has stored in `--state`, systemd's `$STATE_DIRECTORY`
+/// or the usual folder, and what stores more. `None` if what is stored cannot be read; a warning
+/// says so, and another that nothing more can be stored.
 pub(crate) fn stored(said: Option<&Path>, role: &str, own: PublicKey, port: u16) -> Option<(Floors, Ledger)> {
     let folder = state_folder(said);
     let own = own.to_string();

@@ -58,22 +58,24 @@ pub struct OfNode {
     /// Take files only from senders with these public keys, each as text or in a file
     #[arg(long, value_name = "KEY|FILE,...", value_delimiter = ',', requires = "key")]
     senders: Vec<String>,
-    /// Take files also from senders with one of these pre-shared keys: files that `anabranch key new --kind psk` has
-    /// made. Each key is a sender of its own
+    /// Take files also from senders with one of these pre-shared keys: files that
+    /// `anabranch key new --kind psk` has made. Each key is a sender of its own
     #[arg(long, value_name = "FILE,...", value_delimiter = ',')]
     psk: Vec<PathBuf>,
-    /// Do not believe these keys of senders and signers, whatever other options say: either half of a pair, or a pre-shared key, each
-    /// as text or in a file, which may be empty
+    /// Do not believe these keys of senders and signers, whatever other options say: either half of
+    /// a pair, or a pre-shared key, each as text or in a file, which may be empty
     #[arg(long, value_name = "KEY|FILE,...", value_delimiter = ',', conflicts_with = "insecure")]
     revoked: Vec<String>,
-    /// Store here which greetings were seen, so that none is answered again after a restart, and the highest sequence number of
-    /// manifests [default: $STATE_DIRECTORY, $XDG_STATE_HOME/anabranch or ~/.local/state/anabranch]
+    /// Store here which greetings were seen, so that none is answered again after a restart, and
+    /// the highest sequence number of manifests [default: $STATE_DIRECTORY,
+    /// $XDG_STATE_HOME/anabranch or ~/.local/state/anabranch]
     #[arg(long, value_name = "DIR")]
     state: Option<PathBuf>,
     /// Take files from anybody, and encrypt nothing: for networks whose every host is trusted
     #[arg(long, conflicts_with_all = ["key", "senders", "psk"])]
     insecure: bool,
-    /// Take only files that the owner of one of these Ed25519 keys has signed, each as text or in a file
+    /// Take only files that the owner of one of these Ed25519 keys has signed, each as text or in a
+    /// file
     #[arg(long, value_name = "KEY|FILE,...", value_delimiter = ',')]
     signers: Vec<String>,
 }
@@ -148,12 +150,12 @@ pub struct OfGateway {
     /// Serve only senders with these public keys, each as text or in a file
     #[arg(long, value_name = "KEY|FILE,...", value_delimiter = ',', requires = "key")]
     senders: Vec<String>,
-    /// Do not serve senders with these keys, whatever --senders says: either half of a pair, each as text or in a file, which may
-    /// be empty
+    /// Do not serve senders with these keys, whatever --senders says: either half of a pair, each
+    /// as text or in a file, which may be empty
     #[arg(long, value_name = "KEY|FILE,...", value_delimiter = ',', conflicts_with = "insecure")]
     revoked: Vec<String>,
-    /// Store here which greetings were seen, so that none is served again after a restart [default: $STATE_DIRECTORY,
-    /// $XDG_STATE_HOME/anabranch or ~/.local/state/anabranch]
+    /// Store here which greetings were seen, so that none is served again after a restart [default:
+    /// $STATE_DIRECTORY, $XDG_STATE_HOME/anabranch or ~/.local/state/anabranch]
     #[arg(long, value_name = "DIR")]
     state: Option<PathBuf>,
     /// Serve anybody: for networks whose every host is trusted
@@ -201,10 +203,12 @@ pub struct OfSender {
     /// The pre-shared key that the node has too, in a file. --key is for the gateways then
     #[arg(long, value_name = "FILE", requires = "key")]
     psk: Option<PathBuf>,
-    /// The signature of the file, for nodes that take only what is signed: a file that `anabranch key sign` has made
+    /// The signature of the file, for nodes that take only what is signed: a file that
+    /// `anabranch key sign` has made
     #[arg(long, value_name = "FILE", requires = "to")]
     signature: Option<PathBuf>,
-    /// The manifest of the file, for nodes with --vendor and --class: a file that `anabranch manifest create` has made
+    /// The manifest of the file, for nodes with --vendor and --class: a file that
+    /// `anabranch manifest create` has made
     #[arg(long, value_name = "FILE", requires = "to")]
     manifest: Option<PathBuf>,
     /// Encrypt nothing: for networks whose every host is trusted
@@ -288,7 +292,8 @@ fn all(text: &str, read: fn(&Path) -> Result<Vec<KeyText>, Error>) -> Result<Vec
     }
 }
 
-/// The keys that are not to be believed, each as the line that a peer with it is known by: that of the public part of a pair.
+/// The keys that are not to be believed, each as the line that a peer with it is known by: that of
+/// the public part of a pair.
 fn revoked(texts: &[String]) -> Result<Vec<String>, Error> {
     let mut lines = Vec::new();
     for text in texts {
@@ -298,7 +303,8 @@ fn revoked(texts: &[String]) -> Result<Vec<String>, Error> {
     Ok(lines)
 }
 
-/// All pre-shared keys of these files. A name is the file's and, where that has several, the key's place in it.
+/// All pre-shared keys of these files. A name is the file's and, where that has several, the key's
+/// place in it.
 fn named(paths: &[PathBuf]) -> Result<Vec<(Arc<str>, SharedKey)>, Error> {
     let mut named: Vec<(Arc<str>, SharedKey)> = Vec::new();
     for path in paths {

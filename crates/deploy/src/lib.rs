@@ -1,15 +1,17 @@
-//! The deployed programs of SET: `gateway`, `node`, `push` and `key`, each as a command with options and as a function.
+//! The deployed programs of SET: `gateway`, `node`, `push` and `key`, each as a command with
+//! options and as a function.
 //!
-//! `anabranch` has them beside the simulator; `anabranch-gateway`, `anabranch-node` and `anabranch-push` are programs of
-//! one command each, for machines that have room for nothing else. Neither simulator nor laboratory nor tables are linked
-//! into them.
+//! `anabranch` has them beside the simulator; `anabranch-gateway`, `anabranch-node` and
+//! `anabranch-push` are programs of one command each, for machines that have room for nothing else.
+//! Neither simulator nor laboratory nor tables are linked into them.
 //!
-//! The library also holds what every program of this workspace shares: [`error`] (messages, hints, exit codes), [`output`]
-//! (standard output), [`files`] (files that are there whole or not at all), [`config`] (`--config`), [`service`] (signals,
-//! systemd) and [`endpoint`].
+//! The library also holds what every program of this workspace shares: [`error`] (messages, hints,
+//! exit codes), [`output`] (standard output), [`files`] (files that are there whole or not at all),
+//! [`config`] (`--config`), [`service`] (signals, systemd) and [`endpoint`].
 
 #![forbid(unsafe_code)]
-// They panic if the reader has gone away: see `anabranch_deploy::say` and `anabranch_deploy::output`.
+// They panic if the reader has gone away: see `anabranch_deploy::say` and
+// `anabranch_deploy::output`.
 #![cfg_attr(not(test), deny(clippy::print_stderr, clippy::print_stdout))]
 
 mod calendar;
@@ -56,13 +58,14 @@ pub fn definition<A: Args>(name: &'static str, about: &'static str) -> Command {
     let command = A::augment_args(Command::new(name)).version(env!("CARGO_PKG_VERSION")).max_term_width(100);
     // The options' own description is about options, not about the program.
     let command = command.about(about).long_about(None::<&str>);
-    // A program of one command is a multicall program: its own name is the command's, and `--config` works as it does
-    // for a subcommand of `anabranch`.
+    // A program of one command is a multicall program: its own name is the command's, and
+    // `--config` works as it does for a subcommand of `anabranch`.
     let program = Command::new("anabranch").multicall(true).subcommand(command);
     config::with_files(program)
 }
 
-/// Runs a program that is one command: reads its options and the file of `--config`, then calls `main`.
+/// Runs a program that is one command: reads its options and the file of `--config`, then calls
+/// `main`.
 pub fn alone<A: FromArgMatches>(program: Command, main: impl FnOnce(A) -> Result<(), Error>) -> ExitCode {
     exit(parsed(&program).and_then(main))
 }

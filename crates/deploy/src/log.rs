@@ -45,7 +45,8 @@ enum Format {
 /// Options of the log.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub(crate) struct Logging {
-    /// Write log lines as text, or as one JSON object per line with `time`, `level`, `event` and `message`
+    /// Write log lines as text, or as one JSON object per line with `time`, `level`, `event` and
+    /// `message`
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t = Format::Text)]
     log_format: Format,
     /// Leave out log lines of lower levels

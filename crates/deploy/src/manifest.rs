@@ -1,4 +1,5 @@
-//! `anabranch manifest`: say with a signature which file is for which devices, and which comes after which.
+//! `anabranch manifest`: say with a signature which file is for which devices, and which comes
+//! after which.
 
 mod expiry;
 pub(crate) mod identifier;
@@ -40,8 +41,8 @@ pub struct Create {
     /// The file with the signing key
     #[arg(long, value_name = "FILE")]
     key: PathBuf,
-    /// A number that is higher than those of all earlier files for this component [default: the version in the header of an
-    /// MCUboot image, as 64 bits]
+    /// A number that is higher than those of all earlier files for this component [default: the
+    /// version in the header of an MCUboot image, as 64 bits]
     #[arg(long, value_name = "N")]
     sequence: Option<u64>,
     /// Who makes the devices: a UUID, or a domain name that stands for one
@@ -53,8 +54,8 @@ pub struct Create {
     /// Which part of the device
     #[arg(long, value_name = "NAME", default_value = "firmware")]
     component: Component,
-    /// Nodes do not take the file after this moment: a date such as 2027-01-31 or 2027-01-31T12:00:00Z (UTC), or a time from
-    /// now such as "90 d" [default: never]
+    /// Nodes do not take the file after this moment: a date such as 2027-01-31 or
+    /// 2027-01-31T12:00:00Z (UTC), or a time from now such as "90 d" [default: never]
     #[arg(long, value_name = "DATE|DURATION")]
     expires: Option<Expiry>,
     /// Put the manifest there [default: FILE.suit]
@@ -109,7 +110,8 @@ struct Said {
     expires: Option<String>,
 }
 
-/// A component's name as text, or in CBOR's diagnostic notation if a terminal might take it for something else.
+/// A component's name as text, or in CBOR's diagnostic notation if a terminal might take it for
+/// something else.
 fn name(component: &[u8]) -> String {
     match std::str::from_utf8(component) {
         Ok(text) if component.iter().all(u8::is_ascii_graphic) => text.to_owned(),
@@ -159,7 +161,8 @@ impl Create {
         output::text(&format!("{}\n", path.display()))
     }
 
-    /// The number that was given. One that was not is the version of an MCUboot image, which has to be whole in any case.
+    /// The number that was given. One that was not is the version of an MCUboot image, which has to
+    /// be whole in any case.
     fn sequence(&self, file: &mut File, digest: &FileDigest) -> Result<u64, Error> {
         let bad = |error: &dyn std::fmt::Display| Error::input(format!("{}: {error}", self.file.display()));
         let version = match mcuboot::is_image(file).map_err(|error| Error::unreadable(&self.file, &error))? {

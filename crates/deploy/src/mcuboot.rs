@@ -1,7 +1,9 @@
-//! Headers of images for the boot loader MCUboot, and whether an image is whole: its lengths and its SHA-256.
+//! Headers of images for the boot loader MCUboot, and whether an image is whole: its lengths and
+//! its SHA-256.
 //!
-//! An image is a header, the code, maybe type-length-value entries that the hash covers, and entries that it does not: the hash
-//! itself and signatures, which the boot loader checks. All numbers are little-endian (MCUboot, `bootutil/image.h`).
+//! An image is a header, the code, maybe type-length-value entries that the hash covers, and
+//! entries that it does not: the hash itself and signatures, which the boot loader checks. All
+//! numbers are little-endian (MCUboot, `bootutil/image.h`).
 
 use std::fmt;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -93,7 +95,8 @@ pub(crate) fn is_image(file: &mut (impl Read + Seek)) -> io::Result<bool> {
     Ok(magic == MAGIC.to_le_bytes())
 }
 
-/// Whether a file of `length` octets is a whole image: what its header says, and the SHA-256 among its entries.
+/// Whether a file of `length` octets is a whole image: what its header says, and the SHA-256 among
+/// its entries.
 pub(crate) fn check(file: &mut (impl Read + Seek), length: u64) -> Result<Image, BadImage> {
     let image = header(file)?;
     // The entries that the hash covers end where the header says.

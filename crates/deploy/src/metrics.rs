@@ -1,7 +1,8 @@
 //! `--metrics`: counters over HTTP for a monitoring system, and `/healthz` for a supervisor.
 //!
-//! The page is in the text exposition format of Prometheus, version 0.0.4. The server answers GET and HEAD of two paths, one
-//! request per connection (RFC 9112), which is no reason for an HTTP library in a program for border routers.
+//! The page is in the text exposition format of Prometheus, version 0.0.4. The server answers GET
+//! and HEAD of two paths, one request per connection (RFC 9112), which is no reason for an HTTP
+//! library in a program for border routers.
 
 use std::fmt::{Display, Write};
 use std::net::IpAddr;
@@ -137,7 +138,8 @@ impl Metrics {
         }
     }
 
-    /// Answers until it is dropped. `page` is `/metrics`; `health` is `/healthz`: what is wrong, if anything is.
+    /// Answers until it is dropped. `page` is `/metrics`; `health` is `/healthz`: what is wrong, if
+    /// anything is.
     pub(crate) async fn serve(&self, page: impl Fn() -> Page, health: impl Fn() -> Result<(), String>) {
         let Some(listener) = &self.0 else { return std::future::pending().await };
         // What is asked belongs to this task, so that only sockets are waited for elsewhere.
@@ -158,7 +160,8 @@ impl Metrics {
                     Ok((stream, peer)) => {
                         let host = peer.ip();
                         callers.add(host, asking.spawn(timeout(PATIENCE, ask(stream, host))));
-                        // The caller that lost its place goes, and what the new one has sent is read, before the next accept.
+                        // The caller that lost its place goes, and what the new one has sent is
+                        // read, before the next accept.
                         yield_now().await;
                     }
                     Err(_) => sleep(ACCEPT_PAUSE).await,
@@ -176,8 +179,9 @@ type Asked = (TcpStream, IpAddr, Vec<u8>);
 struct Callers(Vec<(IpAddr, AbortHandle)>);
 
 impl Callers {
-    /// Adds a caller. If all places are taken, the oldest caller of the host with the most callers is closed: silent callers then
-    /// delay no other caller, and callers of one host push out each other before those of other hosts.
+    /// Adds a caller. If all places are taken, the oldest caller of the host with the most callers
+    /// is closed: silent callers then delay no other caller, and callers of one host push out each
+    /// other before those of other hosts.
     fn add(&mut self, host: IpAddr, task: AbortHandle) {
         self.0.retain(|(_, task)| !task.is_finished());
         self.0.push((host, task));

@@ -51,28 +51,30 @@ pub struct Arguments {
     /// Put each file there, whole or not at all; `-` is standard output
     #[arg(long, value_name = "FILE", required_unless_present = "pipe", conflicts_with = "pipe")]
     out: Option<PathBuf>,
-    /// Start this command for each file, with the octets on its standard input as they arrive. The sender is told that
-    /// the file is there when the command has ended well
+    /// Start this command for each file, with the octets on its standard input as they arrive. The
+    /// sender is told that the file is there when the command has ended well
     #[arg(long, value_name = "CMD")]
     pipe: Option<String>,
     #[command(flatten)]
     keys: OfNode,
     #[command(flatten)]
     device: OfDevice,
-    /// Put a file together in this folder before the command is started. A push that is interrupted then goes on where it
-    /// was; without, it begins anew
+    /// Put a file together in this folder before the command is started. A push that is interrupted
+    /// then goes on where it was; without, it begins anew
     #[arg(long, value_name = "DIR", requires = "pipe")]
     spool: Option<PathBuf>,
     /// Gateways to announce to senders, at most 15, each with its public key as text or in a file
     #[arg(long, value_name = "HOST[:PORT][=KEY],...", value_delimiter = ',')]
     gateways: Vec<GatewayName>,
-    /// Octets that may wait out of order: at least the sum of the gateways' rates times the longest delay
+    /// Octets that may wait out of order: at least the sum of the gateways' rates times the longest
+    /// delay
     #[arg(long, value_name = "SIZE", default_value = "4 MiB")]
     buffer: Size,
     /// Connections at once; further ones are reset
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..))]
     connections: u32,
-    /// A connection on which nothing moves for so long is reset, and an unfinished file makes way for another
+    /// A connection on which nothing moves for so long is reset, and an unfinished file makes way
+    /// for another
     #[arg(long, value_name = "DURATION", default_value = "60 s", value_parser = Span::positive)]
     idle: Duration,
     /// Take no file that is longer: its sender is told so before it sends anything
@@ -92,10 +94,12 @@ pub struct Arguments {
     quiet: bool,
     #[command(flatten)]
     logging: Logging,
-    /// Answer HTTP requests for /metrics (Prometheus) and /healthz there; without a port that is 47202
+    /// Answer HTTP requests for /metrics (Prometheus) and /healthz there; without a port that is
+    /// 47202
     #[arg(long, value_name = "ADDR[:PORT]")]
     metrics: Option<Endpoint>,
-    /// Read keys, look up names, say whether the options are good, and end: nothing else is opened, nothing written
+    /// Read keys, look up names, say whether the options are good, and end: nothing else is opened,
+    /// nothing written
     #[arg(long)]
     check: bool,
 }
@@ -114,7 +118,8 @@ struct Received {
 /// Runs a node until it is stopped, or with `--once` until it has received one file.
 ///
 /// # Errors
-/// Options that do not fit, keys that cannot be read, an address on which it cannot listen, a file that failed.
+/// Options that do not fit, keys that cannot be read, an address on which it cannot listen, a file
+/// that failed.
 pub fn main(arguments: Arguments) -> Result<(), Error> {
     arguments.logging.start("node");
     let address = arguments.listen.resolve(NODE_PORT)?;
@@ -262,7 +267,8 @@ async fn serve(mut node: Node<Output>, arguments: &Arguments, totals: &RefCell<T
     }
 }
 
-/// What was said: of connections that were refused a line a second at most, and of transfers what a [`Log`] admits.
+/// What was said: of connections that were refused a line a second at most, and of transfers what a
+/// [`Log`] admits.
 #[derive(Debug)]
 struct Said {
     /// Connections refused that a line has told of.
@@ -370,8 +376,8 @@ impl Totals {
     }
 }
 
-/// Every reason with which the output refuses a transfer. Each is a series of the metrics from the start, so that a rate sees
-/// its first count.
+/// Every reason with which the output refuses a transfer. Each is a series of the metrics from the
+/// start, so that a rate sees its first count.
 const REASONS: [RefuseReason; 8] = [
     RefuseReason::Unfinished,
     RefuseReason::TooLarge,
@@ -431,7 +437,8 @@ impl Received {
             .with("bytes", *bytes)
             .with("sha256", sha256.as_str())
             .with("to", to.as_str());
-        // A result, not a log line: neither --quiet nor --log-level leaves it out, unless standard output holds the file.
+        // A result, not a log line: neither --quiet nor --log-level leaves it out, unless standard
+        // output holds the file.
         match arguments.out.as_deref() == Some("-".as_ref()) {
             true if arguments.quiet => Ok(()),
             true => {

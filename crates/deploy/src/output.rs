@@ -1,4 +1,5 @@
-//! Standard output: the result. Standard error: progress, warnings and errors. The reader of either may go away.
+//! Standard output: the result. Standard error: progress, warnings and errors. The reader of either
+//! may go away.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -20,19 +21,21 @@ pub fn json(value: &impl Serialize) -> Result<(), Error> {
 
 /// Prints a line on standard error, as [`say!`](crate::say) does.
 pub fn line(line: fmt::Arguments<'_>) {
-    // In one piece, so that lines of several processes do not mix. If it cannot be written, the exit code still says how
-    // the program has ended.
+    // In one piece, so that lines of several processes do not mix. If it cannot be written, the
+    // exit code still says how the program has ended.
     let _ = io::stderr().lock().write_all(format!("{line}\n").as_bytes());
 }
 
-/// Prints a formatted line on standard error. `eprintln!` panics if the reader of standard error has gone away or the disk is full,
-/// and then a panic's exit code takes the place of the program's.
+/// Prints a formatted line on standard error. `eprintln!` panics if the reader of standard error
+/// has gone away or the disk is full, and then a panic's exit code takes the place of the
+/// program's.
 #[macro_export]
 macro_rules! say {
     ($($part:tt)*) => { $crate::output::line(format_args!($($part)*)) };
 }
 
-/// A figure to four decimals, or to three digits if it is less than a hundredth, without those that say nothing.
+/// A figure to four decimals, or to three digits if it is less than a hundredth, without those that
+/// say nothing.
 pub fn figure(value: f64) -> String {
     // A negative zero is a zero.
     let value = value + 0.0;

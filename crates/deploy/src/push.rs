@@ -56,24 +56,27 @@ pub struct Arguments {
     /// Send at most this rate to each gateway [default: no limit]
     #[arg(long, value_name = "RATE", requires = "to")]
     pub rate_gateway: Option<Rate>,
-    /// If the node is busy, wait in line for so long, and if every gateway is congested, for room [default: do not wait]
+    /// If the node is busy, wait in line for so long, and if every gateway is congested, for room
+    /// [default: do not wait]
     #[arg(long, value_name = "DURATION", requires = "to", value_parser = Span::positive)]
     pub wait: Option<Duration>,
-    /// If the node or all gateways are lost, try again, until nothing was delivered for so long [default: do not try again]
+    /// If the node or all gateways are lost, try again, until nothing was delivered for so long
+    /// [default: do not try again]
     #[arg(long, value_name = "DURATION", requires = "to", value_parser = Span::positive)]
     pub retry_for: Option<Duration>,
-    /// Begin anew: with a file that has changed since a push of it was interrupted, or at a node that has a part of another,
-    /// which is thrown away
+    /// Begin anew: with a file that has changed since a push of it was interrupted, or at a node
+    /// that has a part of another, which is thrown away
     #[arg(long, requires = "to")]
     pub restart: bool,
-    /// Remember here what was not delivered yet, and the digests of what was [default: $XDG_STATE_HOME/anabranch or ~/.local/state/anabranch]
+    /// Remember here what was not delivered yet, and the digests of what was [default:
+    /// $XDG_STATE_HOME/anabranch or ~/.local/state/anabranch]
     #[arg(long, value_name = "DIR", requires = "to")]
     pub state: Option<PathBuf>,
     /// Remember nothing
     #[arg(long, requires = "to", conflicts_with = "state")]
     pub no_resume: bool,
-    /// Use at most that many gateways, or as many as the latency model finds `best` for the file and the network
-    /// [default: all that SET finds good]
+    /// Use at most that many gateways, or as many as the latency model finds `best` for the file
+    /// and the network [default: all that SET finds good]
     #[arg(long, value_name = "N|best")]
     pub gateways: Option<Wanted>,
     /// Print one JSON object
@@ -106,7 +109,8 @@ impl FromStr for Wanted {
     }
 }
 
-/// A node that does not answer is asked again after so long, and so often in all: half a minute of patience.
+/// A node that does not answer is asked again after so long, and so often in all: half a minute of
+/// patience.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(8);
 const REQUEST_TRIES: u32 = 4;
 
@@ -153,7 +157,8 @@ pub fn main(arguments: &Arguments) -> Result<(), Error> {
     config.set.congestion_patience = config.set.busy_patience;
     config.rate = arguments.rate.map(|Rate(rate)| rate);
     config.rate_gateway = arguments.rate_gateway.map(|Rate(rate)| rate);
-    // Gateways that were named have the names that they were given; those of a table have ids that are the node's.
+    // Gateways that were named have the names that they were given; those of a table have ids that
+    // are the node's.
     let mut names = Vec::new();
     if !arguments.via.is_empty() {
         names.push(String::new());
@@ -180,7 +185,8 @@ pub fn main(arguments: &Arguments) -> Result<(), Error> {
                 _ => None,
             };
             if again.is_none() {
-                // The node keeps its place for the transfer between two tries, and not after the last.
+                // The node keeps its place for the transfer between two tries, and not after the
+                // last.
                 push.cancel();
             }
             push.close().await;
@@ -310,7 +316,8 @@ fn verdict(push: &Push, octets: u64, delivered: u64, config: &PushConfig) -> Res
         push.sessions().any(|session| session.state == State::Closed(Ending::Refused(with)))
     };
     let (forbidden, unreachable) = (refused(SetAckStatus::Forbidden), refused(SetAckStatus::Unreachable));
-    // The node has ended a session that a gateway had opened to it: it knows nothing of the transfer any more.
+    // The node has ended a session that a gateway had opened to it: it knows nothing of the
+    // transfer any more.
     let is_forgotten = failure == Failure::GatewaysLost
         && push.sessions().any(|session| {
             session.establishment.is_some() && matches!(session.state, State::Closed(Ending::Stream(_)))
@@ -342,7 +349,8 @@ fn verdict(push: &Push, octets: u64, delivered: u64, config: &PushConfig) -> Res
         Failure::NodeUnreachable if config.manifest.is_some() => {
             "is `anabranch node` running there, of a version that knows manifests, and does a route lead to it?"
         }
-        // A node does not answer a sender that it does not know: its answer would tell a stranger that it is there.
+        // A node does not answer a sender that it does not know: its answer would tell a stranger
+        // that it is there.
         Failure::NodeUnreachable if config.keys.is_some() => {
             "is `anabranch node` running there, do its --senders (or --psk) have this sender's key, is --node-key its own, \
              and does a route lead to it?"

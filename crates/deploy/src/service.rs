@@ -1,4 +1,5 @@
-//! What the commands over this host's network have in common: a runtime, signals, errors of sockets.
+//! What the commands over this host's network have in common: a runtime, signals, errors of
+//! sockets.
 
 use std::env;
 use std::ffi::OsStr;
@@ -77,7 +78,8 @@ impl Signals {
 pub struct Hangup(Signal);
 
 impl Hangup {
-    /// Reads keys again each time that the signal comes. What cannot be read is said, and all stays as it was.
+    /// Reads keys again each time that the signal comes. What cannot be read is said, and all stays
+    /// as it was.
     pub async fn each(&mut self, reload: impl Fn() -> Result<(), Error>) {
         while self.0.recv().await.is_some() {
             notify("RELOADING=1");
@@ -119,8 +121,8 @@ pub fn ready() {
     notify("READY=1");
 }
 
-/// One datagram to where NOTIFY_SOCKET says, as in sd_notify(3). Without the variable nobody wants to know; a service manager
-/// that cannot be reached finds out by its own time-out.
+/// One datagram to where NOTIFY_SOCKET says, as in sd_notify(3). Without the variable nobody wants
+/// to know; a service manager that cannot be reached finds out by its own time-out.
 fn notify(state: &str) {
     let Some(path) = env::var_os("NOTIFY_SOCKET") else { return };
     let _ = tell(&path, state);

@@ -1,8 +1,9 @@
-//! The functions of `include/anabranch_node.h`, and what a program without Rust's library needs beside them.
+//! The functions of `include/anabranch_node.h`, and what a program without Rust's library needs
+//! beside them.
 //!
-//! A node and its heap lie in one piece of memory, the caller's. Rust has one allocator for all: ours serves whichever node
-//! is being called, [`CURRENT`], and nothing outside of calls. So nodes share nothing, and one thread at a time may be in
-//! the library.
+//! A node and its heap lie in one piece of memory, the caller's. Rust has one allocator for all:
+//! ours serves whichever node is being called, [`CURRENT`], and nothing outside of calls. So nodes
+//! share nothing, and one thread at a time may be in the library.
 
 #![allow(unsafe_code, reason = "C's pointers, and an allocator over C's memory")]
 
@@ -69,7 +70,8 @@ static ALLOCATOR: Allocator = Allocator;
 // SAFETY: `Heap` keeps to the contract; a null pointer is how it is said that there is nothing.
 unsafe impl GlobalAlloc for Allocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: it is null or the arena of the node that is being called, to which no reference is held meanwhile.
+        // SAFETY: it is null or the arena of the node that is being called, to which no reference
+        // is held meanwhile.
         let arena = unsafe { CURRENT.load(Ordering::Relaxed).as_mut() };
         arena.map_or(ptr::null_mut(), |arena| arena.allocate(layout))
     }
@@ -78,7 +80,8 @@ unsafe impl GlobalAlloc for Allocator {
         // SAFETY: as in `alloc`.
         let arena = unsafe { CURRENT.load(Ordering::Relaxed).as_mut() };
         if let (Some(arena), Some(octets)) = (arena, NonNull::new(octets)) {
-            // SAFETY: a node frees only what it has allocated, in calls of its own: it came from this heap.
+            // SAFETY: a node frees only what it has allocated, in calls of its own: it came from
+            // this heap.
             unsafe { arena.heap.deallocate(octets, layout) };
         }
     }
@@ -91,7 +94,8 @@ unsafe extern "C" {
 
 #[panic_handler]
 fn panicked(_: &PanicInfo<'_>) -> ! {
-    // SAFETY: it takes nothing and does not return; the program has it, or it would not have been linked.
+    // SAFETY: it takes nothing and does not return; the program has it, or it would not have been
+    // linked.
     unsafe { anabranch_node_panicked() }
 }
 
@@ -109,7 +113,8 @@ impl Drop for Call<'_> {
 }
 
 impl<'a> Call<'a> {
-    /// SAFETY: `handle` is null or from [`anabranch_node_init`], and nobody else uses it during the call.
+    /// SAFETY: `handle` is null or from [`anabranch_node_init`], and nobody else uses it during the
+    /// call.
     unsafe fn begin(handle: *mut Handle) -> Option<Self> {
         // SAFETY: the pointers go to different fields of a handle that is there.
         let (arena, node, polled) = unsafe {
@@ -240,8 +245,8 @@ unsafe extern "C" fn anabranch_node_init(
     };
     let skipped = octets.as_ptr().align_offset(align_of::<Handle>());
     let Some(for_heap) = size.checked_sub(skipped + size_of::<Handle>()) else { return api::MEMORY };
-    // SAFETY: the caller gives `size` octets and does not touch them again; `memory` has counted what is used of them. The handle
-    // lies at its beginning, aligned, and the heap behind it.
+    // SAFETY: the caller gives `size` octets and does not touch them again; `memory` has counted
+    // what is used of them. The handle lies at its beginning, aligned, and the heap behind it.
     unsafe {
         let handle = octets.as_ptr().cast::<u8>().add(skipped).cast::<Handle>();
         let heap = Heap::new(handle.add(1).cast(), for_heap);
@@ -503,7 +508,8 @@ unsafe extern "C" fn anabranch_node_complete(node: *mut Handle) -> c_int {
 /// Octets of the heap in use, at most so far.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn anabranch_node_peak(node: *mut Handle) -> usize {
-    // SAFETY: the node is the caller's, and it is in no other call; no reference to its arena is held.
+    // SAFETY: the node is the caller's, and it is in no other call; no reference to its arena is
+    // held.
     unsafe { Call::begin(node) }.map_or(0, |call| unsafe { (*call.arena).peak })
 }
 

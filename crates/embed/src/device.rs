@@ -47,8 +47,8 @@ pub struct Device {
     pub component: &'static [u8],
     /// Ed25519 public keys of signers.
     pub signers: &'static [[u8; 32]],
-    /// Seconds since 1970, or `u64::MAX` while the time is not known. A time before 2026 counts as not known. Without the time no
-    /// manifest that expires is taken.
+    /// Seconds since 1970, or `u64::MAX` while the time is not known. A time before 2026 counts as
+    /// not known. Without the time no manifest that expires is taken.
     pub unix_time: Option<extern "C" fn() -> u64>,
 }
 
@@ -62,7 +62,8 @@ pub struct Admission {
     offered: Bytes,
     /// The sequence number of the file that is offered or coming.
     sequence: u64,
-    /// From then on that file is not to be taken, in seconds since 1970; `u64::MAX` if it never expires.
+    /// From then on that file is not to be taken, in seconds since 1970; `u64::MAX` if it never
+    /// expires.
     use_before: u64,
 }
 
@@ -73,8 +74,8 @@ pub enum Admission {}
 
 #[cfg(feature = "manifest")]
 impl Admission {
-    /// For this device. `highest` is the number of the last file that the device has taken, from storage that outlives
-    /// restarts.
+    /// For this device. `highest` is the number of the last file that the device has taken, from
+    /// storage that outlives restarts.
     pub fn new(device: Device, highest: Option<Highest>) -> Box<Self> {
         Box::new(Self { device, highest, offered: Bytes::new(), sequence: 0, use_before: u64::MAX })
     }

@@ -1,4 +1,5 @@
-//! Encryption: what stands between the connections of a node and its receiver, if the node has keys.
+//! Encryption: what stands between the connections of a node and its receiver, if the node has
+//! keys.
 
 #[cfg(feature = "noise")]
 use alloc::boxed::Box;
@@ -22,7 +23,8 @@ pub(crate) mod octets {
 
     /// All that a handshake allocates: what is decrypted of its message, and the answer.
     pub(crate) const HANDSHAKE: usize = 256 + 64;
-    /// What a record allocates beside its plaintext: a copy of the REQUEST or the JOIN that it begins with.
+    /// What a record allocates beside its plaintext: a copy of the REQUEST or the JOIN that it
+    /// begins with.
     pub(crate) const RECORD: usize = 128 + 16;
 
     pub(crate) fn lasting(buffer: u32, connections: u8, senders: u8) -> usize {
@@ -73,8 +75,9 @@ pub enum Keys {}
 
 #[cfg(feature = "noise")]
 impl Keys {
-    /// For a node with this buffer, in bytes, and number of connections. `own` is the node's X25519 key, for the public keys in `senders`; `shared` is the pre-shared key.
-    /// Streams have their memory from the beginning: a block this large might find no place later.
+    /// For a node with this buffer, in bytes, and number of connections. `own` is the node's X25519
+    /// key, for the public keys in `senders`; `shared` is the pre-shared key. Streams have their
+    /// memory from the beginning: a block this large might find no place later.
     pub fn new(
         (buffer, connections): (u32, u8),
         own: Option<SecretKey>,
@@ -93,7 +96,8 @@ impl Keys {
         self.streams[slot].iter_mut().for_each(Stream::reset);
     }
 
-    /// How many octets of a connection were taken, and what they mean to the receiver. Transfers that are `live` keep their keys.
+    /// How many octets of a connection were taken, and what they mean to the receiver. Transfers
+    /// that are `live` keep their keys.
     pub(crate) fn read(
         &mut self,
         slot: usize,

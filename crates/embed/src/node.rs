@@ -59,7 +59,8 @@ pub enum Event {
         /// The octets.
         octets: Bytes,
     },
-    /// All octets are there and have the SHA-256 that was announced. The sender learns so by the events after this one.
+    /// All octets are there and have the SHA-256 that was announced. The sender learns so by the
+    /// events after this one.
     End {
         /// Octets of the file.
         length: u64,
@@ -139,7 +140,8 @@ impl Node {
         })
     }
 
-    /// Takes files from those who are known by these keys, and nothing that is not encrypted. The sizes have `senders`.
+    /// Takes files from those who are known by these keys, and nothing that is not encrypted. The
+    /// sizes have `senders`.
     pub fn secured(self, keys: Box<Keys>) -> Self {
         Self { keys: Some(keys), ..self }
     }
@@ -155,8 +157,9 @@ impl Node {
         self.admission.as_ref().map(|admission| admission.offered())
     }
 
-    /// The highest sequence number that the node has taken, and the SHA-256 of that file. From [`Event::End`] on it is that of
-    /// the file that is complete: it has to be stored before the file is used, and before the next event is polled.
+    /// The highest sequence number that the node has taken, and the SHA-256 of that file. From
+    /// [`Event::End`] on it is that of the file that is complete: it has to be stored before the
+    /// file is used, and before the next event is polled.
     pub fn highest(&self) -> Option<(u64, [u8; 32])> {
         self.admission.as_ref()?.highest()
     }
@@ -166,7 +169,8 @@ impl Node {
         self.keys.as_ref()?.sender(self.offer()?.transfer)
     }
 
-    /// Octets of heap that must be free, in one piece, whenever anything but [`Node::poll`] is called.
+    /// Octets of heap that must be free, in one piece, whenever anything but [`Node::poll`] is
+    /// called.
     pub fn needs(&self) -> usize {
         self.config.sizes.needs()
     }
@@ -185,8 +189,8 @@ impl Node {
         Ok(stream)
     }
 
-    /// Octets have come, in order. Takes as many as it may at once, with keys those of one record at most, and returns how many: the
-    /// rest is to be handed in again.
+    /// Octets have come, in order. Takes as many as it may at once, with keys those of one record
+    /// at most, and returns how many: the rest is to be handed in again.
     pub fn data(&mut self, now: Instant, stream: StreamId, octets: &[u8]) -> Result<usize, Error> {
         let n = octets.len().min(usize::from(self.config.sizes.read));
         let octets = &octets[..n];
@@ -270,8 +274,9 @@ impl Node {
         self.receiver.next_timeout().into_iter().chain(self.receiver.lost_at()).min()
     }
 
-    /// The file that a sender offers, from [`Event::Begin`] until it is accepted or refused. Until then all other senders are
-    /// told that the node is busy; a sender without an answer gives up after half a minute.
+    /// The file that a sender offers, from [`Event::Begin`] until it is accepted or refused. Until
+    /// then all other senders are told that the node is busy; a sender without an answer gives up
+    /// after half a minute.
     pub fn offer(&self) -> Option<&Request> {
         self.receiver.asked().filter(|_| self.told)
     }
@@ -296,8 +301,8 @@ impl Node {
         Ok(())
     }
 
-    /// Does not take the offered file. `delivered` is the number of octets of an unfinished file here, for
-    /// [`RefuseReason::Unfinished`].
+    /// Does not take the offered file. `delivered` is the number of octets of an unfinished file
+    /// here, for [`RefuseReason::Unfinished`].
     pub fn refuse(&mut self, now: Instant, reason: RefuseReason, delivered: u64) -> Result<(), Error> {
         let now = self.begin(now)?;
         let transfer = self.offer().ok_or(Error::Offer)?.transfer;
@@ -307,9 +312,9 @@ impl Node {
         Ok(())
     }
 
-    /// Gives up the present transfer, also between events: the program could not keep octets, or not publish the file. All
-    /// connections are reset, so that the sender does not believe otherwise. Once everything about the end of a file was
-    /// polled, it is too late.
+    /// Gives up the present transfer, also between events: the program could not keep octets, or
+    /// not publish the file. All connections are reset, so that the sender does not believe
+    /// otherwise. Once everything about the end of a file was polled, it is too late.
     pub fn abort(&mut self, now: Instant) -> Result<(), Error> {
         match self.progress {
             Progress::Coming => {}
@@ -336,7 +341,8 @@ impl Node {
             return Some(Event::Stream(Effect::Write { stream, octets }));
         }
         loop {
-            // Octets come before whatever speaks of them: the answer that completes the file is not out yet.
+            // Octets come before whatever speaks of them: the answer that completes the file is not
+            // out yet.
             if let Some(file) = self.complete() {
                 let digest: [u8; 32] = self.sha256.finalize_reset().into();
                 if file.digest == digest {
@@ -388,8 +394,8 @@ impl Node {
         self.tell()
     }
 
-    /// Whether a sender offers a file that the program has not heard of. One that does not say which file it is cannot be
-    /// checked, and is refused.
+    /// Whether a sender offers a file that the program has not heard of. One that does not say
+    /// which file it is cannot be checked, and is refused.
     fn tell(&mut self) -> Option<Event> {
         // A sender that repeats its request brings the manifest again; the first one was checked.
         let manifest = self.receiver.take_manifest();
@@ -450,8 +456,8 @@ impl Node {
         self.settled
     }
 
-    /// Octets of the present transfer that have come in order; 0 without one. Those that the program has of it are as many
-    /// once all events are polled.
+    /// Octets of the present transfer that have come in order; 0 without one. Those that the
+    /// program has of it are as many once all events are polled.
     pub fn delivered(&self) -> u64 {
         self.receiver.delivered().map_or(0, |(_, octets)| octets)
     }
@@ -472,7 +478,8 @@ impl Node {
         }
     }
 
-    /// Memory is short: everything is given back, and the node begins anew. Its transfer is lost and its streams are reset.
+    /// Memory is short: everything is given back, and the node begins anew. Its transfer is lost
+    /// and its streams are reset.
     pub fn restart(&mut self) {
         self.counters = self.counters();
         self.counters.restarts += 1;

@@ -1,12 +1,14 @@
 //! How much memory a node takes: its state, and a heap that does not run out.
 //!
-//! What lives on the heap from one call to the next is bounded by the configuration: [`Sizes::lasting`]. What one call allocates
-//! beside that, all of it together, is bounded too: [`Sizes::needs`]; and a call begins only where so much is free in one
-//! piece, so that no allocation within it can fail, wherever the allocator puts it.
+//! What lives on the heap from one call to the next is bounded by the configuration:
+//! [`Sizes::lasting`]. What one call allocates beside that, all of it together, is bounded too:
+//! [`Sizes::needs`]; and a call begins only where so much is free in one piece, so that no
+//! allocation within it can fail, wherever the allocator puts it.
 //!
-//! That such a piece is always there follows from first fit: what lasts is put at the lowest place that is free, so it
-//! ends up no further than what lasts, what the same call had allocated before, and holes too small for it; and behind
-//! that [`Sizes::needs`] are left. If this were wrong, the node would begin anew, and count it: tests have never seen it.
+//! That such a piece is always there follows from first fit: what lasts is put at the lowest place
+//! that is free, so it ends up no further than what lasts, what the same call had allocated before,
+//! and holes too small for it; and behind that [`Sizes::needs`] are left. If this were wrong, the
+//! node would begin anew, and count it: tests have never seen it.
 
 use alloc::vec::Vec;
 use core::ops::RangeInclusive;
@@ -39,7 +41,8 @@ const QUEUE: usize = 2;
 /// Whatever an allocator rounds up.
 const ROUNDING: usize = 256;
 
-/// Limits that a node may have for envelopes, in octets. Those of `anabranch manifest create` have 270 to 400.
+/// Limits that a node may have for envelopes, in octets. Those of `anabranch manifest create` have
+/// 270 to 400.
 const ENVELOPES: RangeInclusive<u16> = 256..=1024;
 
 /// The bounds of one node.
@@ -88,7 +91,8 @@ impl Sizes {
             && self.manifest.is_none_or(|longest| cfg!(feature = "manifest") && ENVELOPES.contains(&longest))
     }
 
-    /// Octets of the heap that one call takes, and then one effect: all that they allocate together.
+    /// Octets of the heap that one call takes, and then one effect: all that they allocate
+    /// together.
     pub fn needs(&self) -> usize {
         let connections = usize::from(self.connections);
         let gateways = usize::from(self.gateways);
@@ -125,7 +129,8 @@ impl Sizes {
         self.manifest.map_or(HEADER, |longest| (MAX_NODE_HEADER + usize::from(longest)).next_multiple_of(16))
     }
 
-    /// Octets of the heap, by what they are for, in the order of docs/reference/embedded.md. Those before the last two last from call to call.
+    /// Octets of the heap, by what they are for, in the order of docs/reference/embedded.md. Those
+    /// before the last two last from call to call.
     pub fn parts(&self) -> [(&'static str, usize); 11] {
         let connections = usize::from(self.connections);
         // One header may have a manifest in it, and one manifest is offered.
@@ -133,8 +138,8 @@ impl Sizes {
             device::octets::ADMISSION + usize::from(longest).next_multiple_of(16) + self.grown() - HEADER
         });
         let keys = self.senders.map(|senders| octets::lasting(self.buffer, self.connections, senders));
-        // Something that lasts and is allocated late in a call lies behind what was passed to it and a header;
-        // and holes that are too small for a header are as many as what lasts.
+        // Something that lasts and is allocated late in a call lies behind what was passed to it
+        // and a header; and holes that are too small for a header are as many as what lasts.
         let blocks = connections + 4 + if self.manifest.is_some() { 3 } else { 0 };
         [
             // As allocators round it.
@@ -162,7 +167,8 @@ impl Sizes {
         self.parts().iter().map(|(_, octets)| octets).sum()
     }
 
-    /// Effects of one call, at most: a window and an acknowledgement for each stream, and what ends a transfer.
+    /// Effects of one call, at most: a window and an acknowledgement for each stream, and what ends
+    /// a transfer.
     pub(crate) fn effects(&self) -> usize {
         2 * usize::from(self.connections) + 4
     }
@@ -193,7 +199,8 @@ impl Sizes {
             idle,
             manifest: self.manifest.unwrap_or(0).into(),
             manifests: 1,
-            // A copy that waits for the owner would take memory for each byte: sessions bring the file.
+            // A copy that waits for the owner would take memory for each byte: sessions bring the
+            // file.
             copy: 0,
             ..default
         }

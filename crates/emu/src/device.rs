@@ -1,5 +1,5 @@
-//! TUN devices and network namespaces. Devices are made through `/dev/net/tun`; for the rest, which is only done
-//! before the first packet and after the last, the program `ip` (iproute2) does.
+//! TUN devices and network namespaces. Devices are made through `/dev/net/tun`; for the rest, which
+//! is only done before the first packet and after the last, the program `ip` (iproute2) does.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -26,7 +26,8 @@ const SMALLEST_V6_MTU: u32 = 1280;
 /// Largest MTU of a TUN device.
 const LARGEST_MTU: u32 = 65_535;
 
-/// The devices of a scenario. They go when this is dropped, and with them the namespaces that were made for them.
+/// The devices of a scenario. They go when this is dropped, and with them the namespaces that were
+/// made for them.
 #[derive(Debug)]
 pub struct Ends {
     // In this order: a namespace goes after the devices in it.
@@ -109,7 +110,8 @@ impl AsFd for End {
     }
 }
 
-/// The name under which a device is made that will move to another namespace, where no other of our own is.
+/// The name under which a device is made that will move to another namespace, where no other of our
+/// own is.
 fn first_name(i: usize, tun: &TunSpec) -> String {
     match tun.netns {
         None => tun.device.clone(),
@@ -156,8 +158,8 @@ fn set_up(tun: &TunSpec, address: IpAddr, prefix_len: u8, mtu: u32) -> Result<()
         ip(netns.chain(arguments.iter().copied()))
     };
     let device = tun.device.as_str();
-    // No link-local address: its owner would talk to neighbours and routers that are not there. Where the kernel
-    // has no IPv6 there is none anyway.
+    // No link-local address: its owner would talk to neighbours and routers that are not there.
+    // Where the kernel has no IPv6 there is none anyway.
     let quiet = inside(&["link", "set", "dev", device, "addrgenmode", "none"]);
     if address.is_ipv6() {
         quiet?;
@@ -172,8 +174,9 @@ fn set_up(tun: &TunSpec, address: IpAddr, prefix_len: u8, mtu: u32) -> Result<()
     inside(&["link", "set", "dev", device, "up"])
 }
 
-/// The prefix that covers all nodes: the /64 of IPv6, as few addresses as possible of IPv4, where 10.0.0.0/8 may
-/// be in use for something else. Neither the first nor the last address of that is a node's.
+/// The prefix that covers all nodes: the /64 of IPv6, as few addresses as possible of IPv4, where
+/// 10.0.0.0/8 may be in use for something else. Neither the first nor the last address of that is a
+/// node's.
 fn prefix_len(ip: IpVersion, nodes: u32) -> u8 {
     match ip {
         IpVersion::V6 => 64,
@@ -181,8 +184,8 @@ fn prefix_len(ip: IpVersion, nodes: u32) -> u8 {
     }
 }
 
-/// What fits into the first link; or, where routers may not cut packets, into all links: nobody tells the kernel of
-/// a packet that is too big.
+/// What fits into the first link; or, where routers may not cut packets, into all links: nobody
+/// tells the kernel of a packet that is too big.
 fn mtu(scenario: &Scenario, node: NodeId) -> u32 {
     let all = scenario.network.fragmentation == Fragmentation::Forbidden;
     let links = scenario.links.iter().filter(|link| all || link.from == node);

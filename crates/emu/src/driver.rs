@@ -78,8 +78,8 @@ pub struct Late {
 }
 
 impl Ends {
-    /// Keeps `sim`, which has not begun, in step with real time until `stop` or a signal. Lags past the limit are
-    /// told to `warn`, at most one a second.
+    /// Keeps `sim`, which has not begun, in step with real time until `stop` or a signal. Lags past
+    /// the limit are told to `warn`, at most one a second.
     pub fn run(
         &self,
         sim: &mut Simulation,
@@ -172,7 +172,8 @@ impl<W: FnMut(Late)> Driver<'_, W> {
         Ok(Ready { interrupted: readable(&fds[0]), ends: fds[1..].iter().map(readable).collect() })
     }
 
-    /// Lets all events happen that are due, and hands out what they bring; true if they came too late.
+    /// Lets all events happen that are due, and hands out what they bring; true if they came too
+    /// late.
     fn let_happen(&mut self, now: Instant, stop: Instant) -> bool {
         let due = self.sim.next_event().filter(|due| *due <= now.min(stop));
         let verdict = due.map_or(Verdict::Fine, |due| self.lag.record(due, now));

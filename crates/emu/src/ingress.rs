@@ -28,7 +28,8 @@ pub enum Incoming {
     Datagram(Injected),
     /// A piece of a datagram of which others are missing.
     Piece,
-    /// From or to an address that is none of the network's: multicast, or what the kernel forwards for others.
+    /// From or to an address that is none of the network's: multicast, or what the kernel forwards
+    /// for others.
     Foreign,
     /// Not an IP packet, or a piece that does not fit to the others.
     Bad,

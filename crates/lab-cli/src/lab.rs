@@ -31,9 +31,11 @@ pub(crate) enum Command {
     },
     /// One point of an experiment, or a grid
     Run(RunArguments),
-    /// Every published table and figure of the papers beside ours, with a verdict for each claim: one HTML page, SVG and CSV
+    /// Every published table and figure of the papers beside ours, with a verdict for each claim:
+    /// one HTML page, SVG and CSV
     Reproduce(reproduce::Arguments),
-    /// In how many settings of what a paper leaves open each of its claims holds, and on which of them that depends
+    /// In how many settings of what a paper leaves open each of its claims holds, and on which of
+    /// them that depends
     Robustness(robustness::Arguments),
 }
 
@@ -42,7 +44,8 @@ pub(crate) enum Command {
 pub(crate) struct RunArguments {
     /// The experiment
     name: String,
-    /// A parameter: `key=value`; `key=v1,v2` makes an axis of a grid, `v1+v2` gives one value per gateway
+    /// A parameter: `key=value`; `key=v1,v2` makes an axis of a grid, `v1+v2` gives one value per
+    /// gateway
     #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<String>,
     /// Runs of every point
@@ -51,8 +54,8 @@ pub(crate) struct RunArguments {
     /// Root of all random streams
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Keeps a row for every run in this folder, goes on from those that are there, and writes `table.parquet` and `table.csv`, as
-    /// `sweep` does
+    /// Keeps a row for every run in this folder, goes on from those that are there, and writes
+    /// `table.parquet` and `table.csv`, as `sweep` does
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// One JSON object a line
@@ -89,7 +92,8 @@ pub(crate) fn not_run(error: RunError) -> Error {
     }
 }
 
-/// Does it beside, while signals are waited for. What is under way when one comes ends with the process.
+/// Does it beside, while signals are waited for. What is under way when one comes ends with the
+/// process.
 fn until_interrupted<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Error> {
     let runtime = service::runtime()?;
     let made = runtime.block_on(async {
@@ -216,7 +220,8 @@ impl Printer<'_> {
     }
 }
 
-/// Parameters that tell the points apart: those that were given more than one value, and what follows from them.
+/// Parameters that tell the points apart: those that were given more than one value, and what
+/// follows from them.
 fn varied(sweep: &Sweep, points: &[Point], assignments: &[String]) -> Result<Vec<String>, Error> {
     let axes =
         assignments.iter().filter_map(|a| a.split_once('=')).filter(|(_, values)| values.contains(','));

@@ -1,10 +1,12 @@
-//! The program `anabranch-lab`: all commands of `anabranch`, and those that need the laboratory, sweeps or tables.
+//! The program `anabranch-lab`: all commands of `anabranch`, and those that need the laboratory,
+//! sweeps or tables.
 //!
-//! `anabranch lab`, `sweep`, `plan` and `completions` start it, so it calls itself `anabranch`. It is a library so that a
-//! user's own program can be this one with policies of its own: [`main`].
+//! `anabranch lab`, `sweep`, `plan` and `completions` start it, so it calls itself `anabranch`. It
+//! is a library so that a user's own program can be this one with policies of its own: [`main`].
 
 #![forbid(unsafe_code)]
-// They panic if the reader has gone away: see `anabranch_deploy::say` and `anabranch_deploy::output`.
+// They panic if the reader has gone away: see `anabranch_deploy::say` and
+// `anabranch_deploy::output`.
 #![cfg_attr(not(test), deny(clippy::print_stderr, clippy::print_stdout))]
 
 mod completions;

@@ -26,8 +26,8 @@ use progress::Progress;
 pub(crate) struct Arguments {
     /// The spec: a scenario or an experiment, the parameters that vary, seeds and runs
     spec: PathBuf,
-    /// Where what is done is kept, and the tables are written; several sweeps and processes may share it [default: NAME-sweep, with
-    /// the name of the spec]
+    /// Where what is done is kept, and the tables are written; several sweeps and processes may
+    /// share it [default: NAME-sweep, with the name of the spec]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Runs at the same time, at most as many as there are cores [default: that many]
@@ -45,7 +45,8 @@ pub(crate) struct Arguments {
     /// Writes the tables though runs are missing
     #[arg(long)]
     partial: bool,
-    /// Writes time series of each run into this folder: a file for each run in a folder for each table, with the parameters as columns
+    /// Writes time series of each run into this folder: a file for each run in a folder for each
+    /// table, with the parameters as columns
     #[arg(long, value_name = "DIR", conflicts_with_all = ["export", "dry_run"])]
     series: Option<PathBuf>,
     /// Time between two rows of time series
@@ -162,7 +163,8 @@ fn stem(path: &Path) -> String {
     path.file_stem().map_or_else(|| "spec".to_owned(), |stem| stem.to_string_lossy().into_owned())
 }
 
-/// Makes what is missing, with a bar, until it is there or the user interrupts it. The store then has the rows of other processes, too.
+/// Makes what is missing, with a bar, until it is there or the user interrupts it. The store then
+/// has the rows of other processes, too.
 pub(crate) fn run(
     sweep: &Sweep,
     points: &[Point],

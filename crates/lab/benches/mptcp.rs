@@ -1,6 +1,7 @@
-//! The multipath experiment: 50 nodes, the data centre among them, deliver 4,900 packets over radio. An element is a
-//! simulated second, so that the throughput says how many times faster than real time it goes. The minute before, in which
-//! paths are built, takes its time but is no element.
+//! The multipath experiment: 50 nodes, the data centre among them, deliver 4,900 packets over
+//! radio. An element is a simulated second, so that the throughput says how many times faster than
+//! real time it goes. The minute before, in which paths are built, takes its time but is no
+//! element.
 
 use std::hint::black_box;
 use std::time::Duration;

@@ -1,6 +1,6 @@
-//! `radio_figures full [FOLDER]`: the radio's throughput and hidden terminals as pictures, with their numbers, as
-//! `docs/reference/radio.md` shows them. The folder is `docs/evidence/figures` if nothing is said. Without `full`, the same pictures from short
-//! runs, in a temporary folder.
+//! `radio_figures full [FOLDER]`: the radio's throughput and hidden terminals as pictures, with
+//! their numbers, as `docs/reference/radio.md` shows them. The folder is `docs/evidence/figures` if
+//! nothing is said. Without `full`, the same pictures from short runs, in a temporary folder.
 
 use std::process::ExitCode;
 
@@ -25,7 +25,8 @@ fn main() -> ExitCode {
     })
 }
 
-/// n saturated senders around one receiver, all in range of each other; or each hidden from most others.
+/// n saturated senders around one receiver, all in range of each other; or each hidden from most
+/// others.
 fn throughput(effort: Effort) -> Chart {
     let series = [(127, 20.0, "127 octets"), (50, 20.0, "50 octets"), (127, 99.0, "127 octets, many hidden")];
     let one = |psdu_len: u16, radius: f64, n: usize, seed: u64| {

@@ -1,6 +1,7 @@
-//! `wifi_figures full [FOLDER]`: saturated 802.11 stations against Bianchi's model, and throughput over several hops, as pictures
-//! with their numbers, as `docs/reference/wifi.md` shows them. The folder is `docs/evidence/figures` if nothing is said. Without `full`, the
-//! same pictures from short runs, in a temporary folder.
+//! `wifi_figures full [FOLDER]`: saturated 802.11 stations against Bianchi's model, and throughput
+//! over several hops, as pictures with their numbers, as `docs/reference/wifi.md` shows them. The
+//! folder is `docs/evidence/figures` if nothing is said. Without `full`, the same pictures from
+//! short runs, in a temporary folder.
 
 use std::process::ExitCode;
 
@@ -30,7 +31,8 @@ fn main() -> ExitCode {
     })
 }
 
-/// n saturated senders at 11 Mbit/s around one receiver: by the standard, with the preset of ns-2, and by the model.
+/// n saturated senders at 11 Mbit/s around one receiver: by the standard, with the preset of ns-2,
+/// and by the model.
 fn saturation(effort: Effort) -> Chart {
     let stations = [1, 2, 3, 5, 7, 10, 15, 20];
     let mut series = Vec::new();

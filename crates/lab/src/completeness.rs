@@ -1,6 +1,8 @@
-//! Every value and every claim of the list of targets has a row with a verdict, and the same seed makes the same report.
+//! Every value and every claim of the list of targets has a row with a verdict, and the same seed
+//! makes the same report.
 //!
-//! What the papers with the longest runs need is measured once for all tests of this crate: [`Once`].
+//! What the papers with the longest runs need is measured once for all tests of this crate:
+//! [`Once`].
 
 use std::fmt::Debug;
 use std::slice::from_ref;

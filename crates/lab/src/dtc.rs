@@ -1,9 +1,10 @@
-//! The experiment of the DTC paper (Dunkels, Alonso, Voigt, Ritter: "Distributed TCP Caching for Wireless Sensor
-//! Networks", section V): a chain of nodes over which TCP carries some hundred segments, with and without nodes that
-//! cache segments and repeat them.
+//! The experiment of the DTC paper (Dunkels, Alonso, Voigt, Ritter: "Distributed TCP Caching for
+//! Wireless Sensor Networks", section V): a chain of nodes over which TCP carries some hundred
+//! segments, with and without nodes that cache segments and repeat them.
 //!
-//! Code map: [`TEMPLATE`] is the scenario, and what the parameters change in it; `meter` counts what moves;
-//! [`tables`], [`figures`] and [`claims`] are section V, [`reproduction`] puts them together.
+//! Code map: [`TEMPLATE`] is the scenario, and what the parameters change in it; `meter` counts
+//! what moves; [`tables`], [`figures`] and [`claims`] are section V, [`reproduction`] puts them
+//! together.
 
 pub mod claims;
 mod config;

@@ -1,4 +1,5 @@
-//! What is wrong or open in the papers, and how we read it: copied entry by entry from the project's list.
+//! What is wrong or open in the papers, and how we read it: copied entry by entry from the
+//! project's list.
 
 use serde::Deserialize;
 

@@ -1,6 +1,6 @@
-//! The papers' experiments as sweeps: what came out of a point ([`Outcome`]), experiments that are a scenario file and a table of
-//! parameters ([`template`]), and runs of them in memory. What an experiment is, its grid and its runs are those of
-//! [`anabranch_sweep::experiment`].
+//! The papers' experiments as sweeps: what came out of a point ([`Outcome`]), experiments that are
+//! a scenario file and a table of parameters ([`template`]), and runs of them in memory. What an
+//! experiment is, its grid and its runs are those of [`anabranch_sweep::experiment`].
 
 mod outcome;
 pub mod template;
@@ -18,14 +18,17 @@ pub use values::plain;
 use crate::work::Work;
 use anabranch_sweep::spec::{Runs, Subject};
 
-/// Fingerprint of the sources of this crate and of the statistics: what the rows of its experiments depend on beside the simulator.
+/// Fingerprint of the sources of this crate and of the statistics: what the rows of its experiments
+/// depend on beside the simulator.
 pub const BUILD: &str = env!("ANABRANCH_LAB_BUILD");
 
-/// The settings of every point of a grid: `key=value` for all points, `key=value,value` for an axis, of which the last is the fastest.
+/// The settings of every point of a grid: `key=value` for all points, `key=value,value` for an
+/// axis, of which the last is the fastest.
 ///
 /// # Errors
 ///
-/// A key that is unknown or set twice, a text that is no assignment, and more points than a sweep may have.
+/// A key that is unknown or set twice, a text that is no assignment, and more points than a sweep
+/// may have.
 pub fn settings<S: AsRef<str>>(
     experiment: &'static dyn Experiment,
     assignments: &[S],
@@ -51,7 +54,8 @@ pub fn run(
     Ok(run_all(experiment, std::slice::from_ref(point), work)?.remove(0))
 }
 
-/// Runs points on all threads of the pool that this is called in, and returns what came out in their order. Nothing is kept.
+/// Runs points on all threads of the pool that this is called in, and returns what came out in
+/// their order. Nothing is kept.
 ///
 /// # Errors
 ///

@@ -1,15 +1,17 @@
-//! The papers' experiments as data, statistics over their runs, published targets, and reports. This crate
-//! never implements a protocol or a network: it describes scenarios, lets the simulator run them and sums up.
-//! It reads no clock and no file; what comes out depends on parameters, seed and number of runs alone, never
-//! on the number of threads.
+//! The papers' experiments as data, statistics over their runs, published targets, and reports.
+//! This crate never implements a protocol or a network: it describes scenarios, lets the simulator
+//! run them and sums up. It reads no clock and no file; what comes out depends on parameters, seed
+//! and number of runs alone, never on the number of threads.
 //!
 //! Code map: [`experiment`] runs experiments in memory and sums up what came out; [`set`] is the
-//! experiment of the SET paper, its figures ([`set::figures`]) and its claims ([`set::claims`]); [`dtc`] that of the
-//! paper on caching nodes; [`mptcp`] that of the paper on multipath TCP over IEEE 802.15.4; [`rdca`] that of the paper on
-//! sink-driven rate control over IEEE 802.11; [`sockbuf`] that of the paper on send buffers of a striped connection;
-//! [`plan`] asks the closed forms; [`targets`] are the published
-//! numbers, [`errata`] what is wrong with them; [`stats`] and [`plot`] turn runs into statements and pictures, [`verdict`] judges; [`reproduction`] is a paper as
-//! [`report`] writes it; [`robustness`] measures it in many settings of what it leaves [`open`]; [`work`] says how much is run, and who watches.
+//! experiment of the SET paper, its figures ([`set::figures`]) and its claims ([`set::claims`]);
+//! [`dtc`] that of the paper on caching nodes; [`mptcp`] that of the paper on multipath TCP over
+//! IEEE 802.15.4; [`rdca`] that of the paper on sink-driven rate control over IEEE 802.11;
+//! [`sockbuf`] that of the paper on send buffers of a striped connection; [`plan`] asks the closed
+//! forms; [`targets`] are the published numbers, [`errata`] what is wrong with them; [`stats`] and
+//! [`plot`] turn runs into statements and pictures, [`verdict`] judges; [`reproduction`] is a paper
+//! as [`report`] writes it; [`robustness`] measures it in many settings of what it leaves [`open`];
+//! [`work`] says how much is run, and who watches.
 
 #![forbid(unsafe_code)]
 

@@ -1,8 +1,10 @@
-//! The experiment of "Multipath TCP Over Multi-Hop Heterogeneous Wireless IoT Networks" (Guo et al.), section VIII: nodes
-//! with IEEE 802.15.4 radios deliver packets to a data centre over several hops and several paths.
+//! The experiment of "Multipath TCP Over Multi-Hop Heterogeneous Wireless IoT Networks" (Guo et
+//! al.), section VIII: nodes with IEEE 802.15.4 radios deliver packets to a data centre over
+//! several hops and several paths.
 //!
-//! Code map: [`TEMPLATE`] is the scenario, and what the parameters change in it; `activity` is what moves over the air;
-//! `round_trip` compares with section VI; [`tables`], [`figures`] and [`claims`] are section VIII, [`reproduction`] puts them together.
+//! Code map: [`TEMPLATE`] is the scenario, and what the parameters change in it; `activity` is what
+//! moves over the air; `round_trip` compares with section VI; [`tables`], [`figures`] and
+//! [`claims`] are section VIII, [`reproduction`] puts them together.
 
 mod activity;
 pub mod claims;
@@ -76,7 +78,8 @@ pub struct MptcpPoint(Templated);
 pub struct Outcome {
     /// What went over the air, every hop noted.
     pub activity: Activity,
-    /// From when a packet was made until the data centre could read it, in seconds, in order of arrival.
+    /// From when a packet was made until the data centre could read it, in seconds, in order of
+    /// arrival.
     pub latencies: Vec<f64>,
     /// When each arrived, in seconds from when the sources began.
     pub arrivals: Vec<f64>,
@@ -86,13 +89,15 @@ pub struct Outcome {
     pub frames: u64,
     /// Those that nobody acknowledged who should.
     pub frames_lost: u64,
-    /// What all radios drew from when the sources began until all knew that everything had arrived, in joules.
+    /// What all radios drew from when the sources began until all knew that everything had arrived,
+    /// in joules.
     pub energy: f64,
     /// Packets that came twice to the application, out of order, or with wrong octets.
     pub wrong: u64,
     /// Connections that failed and were opened anew.
     pub failures: u64,
-    /// Round trips over the nodes' first paths, beside the model's; `None` if none was made over such a path.
+    /// Round trips over the nodes' first paths, beside the model's; `None` if none was made over
+    /// such a path.
     pub round_trip: Option<RoundTrip>,
     /// The network as it was in the end.
     pub map: Map,
@@ -105,7 +110,8 @@ pub struct Map {
     pub places: Vec<Position>,
     /// Indices of the nodes with a cellular interface.
     pub multi_link: Vec<usize>,
-    /// Paths as indices of nodes, from a node to the data centre; the base station is one past the last node.
+    /// Paths as indices of nodes, from a node to the data centre; the base station is one past the
+    /// last node.
     pub paths: Vec<Vec<usize>>,
 }
 
@@ -226,7 +232,8 @@ fn first_paths(sim: &Simulation, planned: &PlannedTraffic) -> Vec<Vec<NodeId>> {
 }
 
 impl Outcome {
-    /// Data segments and acknowledgements given to a radio since the sources began, every hop counted.
+    /// Data segments and acknowledgements given to a radio since the sources began, every hop
+    /// counted.
     pub fn transmissions(&self) -> u64 {
         self.activity.transmissions(f64::INFINITY) as u64
     }
@@ -236,13 +243,14 @@ impl Outcome {
         self.activity.acks.len() as u64
     }
 
-    /// Of the data segments given to a radio, the share that reached the next node; 0 if there was none.
+    /// Of the data segments given to a radio, the share that reached the next node; 0 if there was
+    /// none.
     pub fn delivery_ratio(&self) -> f64 {
         self.activity.delivery_ratio(f64::INFINITY)
     }
 
-    /// Payload of all packets over the time until the last was delivered, in bit/s, if packets have `payload` octets;
-    /// `None` if not all were.
+    /// Payload of all packets over the time until the last was delivered, in bit/s, if packets have
+    /// `payload` octets; `None` if not all were.
     pub fn throughput(&self, payload: f64) -> Option<f64> {
         let bits = self.expected as f64 * payload * 8.0;
         self.delivered(1.0).map(|seconds| bits / seconds)

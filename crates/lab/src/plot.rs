@@ -1,11 +1,12 @@
-//! Line charts, maps and bars of shares as SVG, and the numbers behind them as CSV: small, for print and screen, the same bytes for
-//! the same data. No interaction, no other kind of picture.
+//! Line charts, maps and bars of shares as SVG, and the numbers behind them as CSV: small, for
+//! print and screen, the same bytes for the same data. No interaction, no other kind of picture.
 //!
-//! Series can be told apart without colour (markers and dashes differ) and with a colour-blind eye (the
-//! palette is that of Okabe and Ito). Error bars are 95 % confidence intervals.
+//! Series can be told apart without colour (markers and dashes differ) and with a colour-blind eye
+//! (the palette is that of Okabe and Ito). Error bars are 95 % confidence intervals.
 //!
-//! Code map: this file is what a chart is, [`map`] what a map is, [`shares`] bars; `axis` places numbers and ticks, `draw` writes the
-//! chart's picture, `canvas` is what both draw with, [`csv`] the table.
+//! Code map: this file is what a chart is, [`map`] what a map is, [`shares`] bars; `axis` places
+//! numbers and ticks, `draw` writes the chart's picture, `canvas` is what both draw with, [`csv`]
+//! the table.
 
 mod axis;
 mod canvas;
@@ -16,7 +17,8 @@ pub mod shares;
 
 use thiserror::Error;
 
-/// The colours of series, in which everything is drawn that is not text, ground or frame; for who shows pictures on another ground.
+/// The colours of series, in which everything is drawn that is not text, ground or frame; for who
+/// shows pictures on another ground.
 pub const COLOURS: [&str; canvas::MARKERS] = canvas::COLOURS;
 
 /// A chart: series over one pair of axes.

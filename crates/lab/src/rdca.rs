@@ -1,8 +1,9 @@
-//! The experiment of "Supporting High Data Rate Sensing Applications in Internet of Things" (Khan and Mian), section 4:
-//! nodes near an event send much to one sink over IEEE 802.11 and AODV.
+//! The experiment of "Supporting High Data Rate Sensing Applications in Internet of Things" (Khan
+//! and Mian), section 4: nodes near an event send much to one sink over IEEE 802.11 and AODV.
 //!
-//! Code map: [`TEMPLATE`] is the scenario, and what the parameters change in it; [`sweeps`] are the paper's two, [`tables`], [`figures`] and
-//! [`claims`] what it prints beside what came out; [`reproduction`] puts them together.
+//! Code map: [`TEMPLATE`] is the scenario, and what the parameters change in it; [`sweeps`] are the
+//! paper's two, [`tables`], [`figures`] and [`claims`] what it prints beside what came out;
+//! [`reproduction`] puts them together.
 
 pub mod claims;
 mod config;
@@ -84,7 +85,8 @@ pub struct Outcome {
     pub delivered: Vec<u64>,
     /// Packets made.
     pub made: u64,
-    /// From when the transport first sent a packet until the application at the sink had it, in seconds.
+    /// From when the transport first sent a packet until the application at the sink had it, in
+    /// seconds.
     pub delays: Vec<f64>,
     /// From when it was made, in seconds.
     pub ages: Vec<f64>,
@@ -210,9 +212,10 @@ impl RdcaPoint {
         })
     }
 
-    /// The highest throughput of datagrams at the sink, in octets per second, over `rates` (ascending, in octets per second of each
-    /// sender) in one run; and the rate that gives it. After two rates in a row below three quarters of the highest, the remaining
-    /// ones are not run, since more traffic only loses more; `work` is told of them all the same.
+    /// The highest throughput of datagrams at the sink, in octets per second, over `rates`
+    /// (ascending, in octets per second of each sender) in one run; and the rate that gives it.
+    /// After two rates in a row below three quarters of the highest, the remaining ones are not
+    /// run, since more traffic only loses more; `work` is told of them all the same.
     ///
     /// # Errors
     ///

@@ -1,7 +1,9 @@
-//! Reproductions as one HTML page: no script, nothing that is loaded, the same octets for the same reproductions.
+//! Reproductions as one HTML page: no script, nothing that is loaded, the same octets for the same
+//! reproductions.
 //!
-//! Code map: `html` escapes, `paper` writes the section of a paper; this file is the page around them and says by which rules it
-//! judges. Pictures are those of [`crate::plot`], whose colours the style sheet replaces on a dark ground.
+//! Code map: `html` escapes, `paper` writes the section of a paper; this file is the page around
+//! them and says by which rules it judges. Pictures are those of [`crate::plot`], whose colours the
+//! style sheet replaces on a dark ground.
 
 mod html;
 mod paper;

@@ -1,5 +1,5 @@
-//! A paper as the report wants it: what was printed beside what came out, and how to have it again. What fills these types
-//! are the papers' own modules; [`Paper::reproduce`] finds them.
+//! A paper as the report wants it: what was printed beside what came out, and how to have it again.
+//! What fills these types are the papers' own modules; [`Paper::reproduce`] finds them.
 
 use crate::errata::{self, Erratum};
 use crate::experiment::{Experiment, ParameterError, Settings, settings};
@@ -26,15 +26,17 @@ pub struct Paper {
     pub runs: usize,
     /// The same with [`Extent::Quick`].
     pub quick_runs: usize,
-    /// Roughly how long a run takes, in microseconds of a processor of 2024, on average with those that need not be made because all of
-    /// a point are the same: for progress over several papers.
+    /// Roughly how long a run takes, in microseconds of a processor of 2024, on average with those
+    /// that need not be made because all of a point are the same: for progress over several papers.
     pub cost: u64,
     /// What it does not print, and what it may have been.
     pub open: &'static [Open],
-    /// The setting of these in which it is reproduced, where that is not the defaults: what comes nearest to its numbers of its
-    /// baselines (`lab robustness`), and says nothing of its own protocol.
+    /// The setting of these in which it is reproduced, where that is not the defaults: what comes
+    /// nearest to its numbers of its baselines (`lab robustness`), and says nothing of its own
+    /// protocol.
     pub reference: &'static [(&'static str, &'static str)],
-    /// Which numbers, by their names in the list of targets, are of what it compares its own protocol with.
+    /// Which numbers, by their names in the list of targets, are of what it compares its own
+    /// protocol with.
     pub is_baseline: fn(&str) -> bool,
     /// Its experiment.
     pub experiment: &'static dyn Experiment,
@@ -71,8 +73,8 @@ impl Paper {
         (self.planned)(options)
     }
 
-    /// Measures the paper again, on all threads; `watch` is told of every run that is over. What comes out depends on the options
-    /// alone.
+    /// Measures the paper again, on all threads; `watch` is told of every run that is over. What
+    /// comes out depends on the options alone.
     ///
     /// # Errors
     ///
@@ -184,7 +186,8 @@ pub struct Reproduction {
     pub parameters: Vec<ParameterRow>,
     /// What is wrong or open in print.
     pub errata: Vec<Erratum>,
-    /// In how many settings of what is open each claim holds, where that was measured: see [`crate::robustness`].
+    /// In how many settings of what is open each claim holds, where that was measured: see
+    /// [`crate::robustness`].
     pub map: Option<Figure>,
 }
 
@@ -314,8 +317,8 @@ pub enum ReproduceError {
     Chart(#[from] ChartError),
 }
 
-/// The printed parameters of a paper, then those of its experiment with their defaults. `ours` says what we take for a printed
-/// one, by its name in the list of targets.
+/// The printed parameters of a paper, then those of its experiment with their defaults. `ours` says
+/// what we take for a printed one, by its name in the list of targets.
 pub fn parameters(
     experiment: &dyn Experiment,
     targets: &[Target],
@@ -371,8 +374,8 @@ fn quantity(value: &toml::Value, unit: &str) -> String {
     }
 }
 
-/// What tells settings from the defaults, as `lab run` takes it: `key=value`, in the experiment's order. Several settings become
-/// axes of a grid, which is their hull.
+/// What tells settings from the defaults, as `lab run` takes it: `key=value`, in the experiment's
+/// order. Several settings become axes of a grid, which is their hull.
 pub fn assignments(experiment: &dyn Experiment, all: &[Vec<(&'static str, String)>]) -> Vec<String> {
     let defaults = resolved_defaults(experiment);
     let mut assignments = Vec::new();

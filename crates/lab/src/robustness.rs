@@ -1,6 +1,7 @@
-//! How far a paper's claims hold in what it leaves open: settings of all its open parameters are drawn together (a Latin hypercube),
-//! the paper is measured again in each, with the same random streams, and each claim is told how often it holds, and which
-//! parameters that depends on most. The same settings say which of them comes nearest to what the paper prints of its baselines.
+//! How far a paper's claims hold in what it leaves open: settings of all its open parameters are
+//! drawn together (a Latin hypercube), the paper is measured again in each, with the same random
+//! streams, and each claim is told how often it holds, and which parameters that depends on most.
+//! The same settings say which of them comes nearest to what the paper prints of its baselines.
 
 use std::collections::BTreeMap;
 
@@ -118,7 +119,8 @@ fn found(verdicts: &[Verdict]) -> BTreeMap<String, Found> {
     verdicts.iter().map(one).collect()
 }
 
-/// The level of the tests of all open parameters and all claims together by which one is told to matter.
+/// The level of the tests of all open parameters and all claims together by which one is told to
+/// matter.
 const LEVEL: f64 = 0.01;
 /// Settings without which a claim is told to depend on nothing.
 const LEAST: usize = 40;
@@ -144,10 +146,11 @@ pub struct Robust {
     pub reproduced: Option<Share>,
     /// The share in which it is reproduced at least in trend.
     pub in_trend: Option<Share>,
-    /// By how much the number of our protocol is above that of the paper's in the median setting: in per cent of it, in points where
-    /// it is per cent itself.
+    /// By how much the number of our protocol is above that of the paper's in the median setting:
+    /// in per cent of it, in points where it is per cent itself.
     pub ours: Option<f64>,
-    /// The parameters that it depends on most, two at most: the share of the variance of the number that each explains alone.
+    /// The parameters that it depends on most, two at most: the share of the variance of the number
+    /// that each explains alone.
     pub deciding: Vec<(&'static str, f64)>,
 }
 
@@ -181,7 +184,8 @@ impl Study {
         draw(self.paper.open, self.paper.reference(), self.settings, self.options.seed)
     }
 
-    /// Those of the rows that are of this study: with the values that it draws, and every claim; each setting once.
+    /// Those of the rows that are of this study: with the values that it draws, and every claim;
+    /// each setting once.
     pub fn own(&self, rows: Vec<Row>) -> BTreeMap<usize, Row> {
         let drawn = self.drawn();
         let claims: Vec<Target> = self.claims();
@@ -260,7 +264,8 @@ impl Map {
         }
     }
 
-    /// The two parameters that explain most of the variance of a claim's number, of its logarithm where all are above 0.
+    /// The two parameters that explain most of the variance of a claim's number, of its logarithm
+    /// where all are above 0.
     fn deciding(&self, id: &str, drawn: &[Setting]) -> Vec<(&'static str, f64)> {
         let measured = self
             .possible()
@@ -297,8 +302,9 @@ impl Map {
         [found.iter().filter(|found| found.holds == Holds::Yes).count(), found.len()]
     }
 
-    /// The first of the settings that reproduce most of what the paper prints of its baselines: its row, how many of how many, and
-    /// how many settings do as well. `None` where the paper prints no number of a baseline, or no setting can be run.
+    /// The first of the settings that reproduce most of what the paper prints of its baselines: its
+    /// row, how many of how many, and how many settings do as well. `None` where the paper prints
+    /// no number of a baseline, or no setting can be run.
     pub fn nearest(&self) -> Option<(&Row, [usize; 2], usize)> {
         let rows = self.rows.iter().filter(|row| row.impossible.is_none());
         let counted: Vec<(&Row, [usize; 2])> =

@@ -1,10 +1,11 @@
-//! The experiment of the SET paper: a file striped over split-TCP sessions through several gateways, and the
-//! baselines that section 6 compares it with. Figure 9's network: a correspondent node, gateways on wired
-//! links of their own, behind each of them `hops` wireless links in a row, and the node at the end of all.
+//! The experiment of the SET paper: a file striped over split-TCP sessions through several
+//! gateways, and the baselines that section 6 compares it with. Figure 9's network: a correspondent
+//! node, gateways on wired links of their own, behind each of them `hops` wireless links in a row,
+//! and the node at the end of all.
 //!
-//! Code map: [`TEMPLATE`] is the scenario, and what the parameters change in it; `radio` is where its nodes are on a channel;
-//! [`transfer`] is the same transfer for the closed form; [`figures`] and [`claims`] are section 6, [`reproduction`] puts them
-//! together.
+//! Code map: [`TEMPLATE`] is the scenario, and what the parameters change in it; `radio` is where
+//! its nodes are on a channel; [`transfer`] is the same transfer for the closed form; [`figures`]
+//! and [`claims`] are section 6, [`reproduction`] puts them together.
 
 pub mod claims;
 mod config;
@@ -115,7 +116,8 @@ impl Point for SetPoint {
     }
 }
 
-/// Runs the scenario until its first transfer is over, at both ends, and returns that one's figures.
+/// Runs the scenario until its first transfer is over, at both ends, and returns that one's
+/// figures.
 pub fn simulate(scenario: &Scenario, seed: u64, run: u64) -> Result<SetFigures, RunError> {
     let Plan { builder, planned } = scenario.plan(seed, run, &BTreeMap::new())?;
     let mut sim = builder.build();

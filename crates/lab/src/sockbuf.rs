@@ -1,9 +1,11 @@
-//! The experiment of "An Adaptive Buffer Tuning Mechanism for striped transport layer connection on multi-homed mobile host"
-//! (Khan and Huh), section 4: who gets the memory of a host with three wireless interfaces.
+//! The experiment of "An Adaptive Buffer Tuning Mechanism for striped transport layer connection on
+//! multi-homed mobile host" (Khan and Huh), section 4: who gets the memory of a host with three
+//! wireless interfaces.
 //!
-//! Code map: [`TEMPLATE`] is the scenario, and what the parameters change in it; `meter` sums up what a run does.
-//! [`settings`] are the paper's four, [`response`] the control loop at work; [`tables`], [`figures`] and [`claims`] what the
-//! paper says beside what came out; [`reproduction`] puts them together.
+//! Code map: [`TEMPLATE`] is the scenario, and what the parameters change in it; `meter` sums up
+//! what a run does. [`settings`] are the paper's four, [`response`] the control loop at work;
+//! [`tables`], [`figures`] and [`claims`] what the paper says beside what came out;
+//! [`reproduction`] puts them together.
 
 pub mod claims;
 mod config;

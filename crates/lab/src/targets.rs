@@ -1,4 +1,5 @@
-//! What the papers print: figures and claims, copied entry by entry from the project's list of targets.
+//! What the papers print: figures and claims, copied entry by entry from the project's list of
+//! targets.
 
 use serde::Deserialize;
 

@@ -1,9 +1,10 @@
 //! A paper's claims beside what we measured, and the one set of rules by which they are judged.
 //!
-//! A paper's `claims` say what a claim rests on ([`Evidence`]); [`judge`] decides, for all claims of a paper together. A number shall be
-//! the printed one within a [`Tolerance`], neither less nor more. What is said in words comes apart into [`Part`]s; where chance
-//! is in them they are tests of paired runs, and Holm's correction keeps the probability of even one false success among all tests of
-//! the paper at 5 %. What the runs leave open is not judged.
+//! A paper's `claims` say what a claim rests on ([`Evidence`]); [`judge`] decides, for all claims
+//! of a paper together. A number shall be the printed one within a [`Tolerance`], neither less nor
+//! more. What is said in words comes apart into [`Part`]s; where chance is in them they are tests
+//! of paired runs, and Holm's correction keeps the probability of even one false success among all
+//! tests of the paper at 5 %. What the runs leave open is not judged.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,9 +13,9 @@ use crate::targets::{self, Target};
 
 /// The level of all tests of a paper together.
 const LEVEL: f64 = 0.05;
-/// From which share of what it is compared with on a difference is worth a claim, where the paper does not say how large it is. A
-/// difference beyond doubt holds however small it is; where none is, and less than this is all that can be, the claim does not hold, and is
-/// not merely open.
+/// From which share of what it is compared with on a difference is worth a claim, where the paper
+/// does not say how large it is. A difference beyond doubt holds however small it is; where none
+/// is, and less than this is all that can be, the claim does not hold, and is not merely open.
 pub const MATTERS: f64 = 0.05;
 
 /// What became of a claim.
@@ -23,8 +24,8 @@ pub enum Holds {
     /// The number is the printed one, everything that the claim says is so.
     #[serde(rename = "reproduced")]
     Yes,
-    /// The number is another, but differs from that of the other scheme in the direction that the paper has it; or at least half of what a
-    /// claim says is so.
+    /// The number is another, but differs from that of the other scheme in the direction that the
+    /// paper has it; or at least half of what a claim says is so.
     #[serde(rename = "in trend only")]
     Trend,
     /// It is otherwise.
@@ -127,7 +128,8 @@ fn unsigned_zero(value: f64, digits: usize) -> String {
 pub enum Tolerance {
     /// A tenth of it; a mean, a maximum, a bound.
     Mean,
-    /// A quarter of it: a standard deviation, and the difference or the quotient of two numbers, each of which may be off.
+    /// A quarter of it: a standard deviation, and the difference or the quotient of two numbers,
+    /// each of which may be off.
     Difference,
     /// A point: a share in per cent of which little is missing.
     Points,
@@ -162,7 +164,8 @@ pub struct Part {
 
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Test {
-    /// That a difference of paired runs is above nothing. From `matters` on it would be what the paper says.
+    /// That a difference of paired runs is above nothing. From `matters` on it would be what the
+    /// paper says.
     Effect { found: Option<Summary>, matters: f64 },
     /// That a number is within a limit of 0, on either side.
     Within { found: Option<Summary>, limit: f64 },
@@ -179,8 +182,8 @@ enum Outcome {
 }
 
 impl Part {
-    /// That what was found, run by run, is above nothing; `matters` is the least that would be worth a claim. None was found where
-    /// no run has come to an end.
+    /// That what was found, run by run, is above nothing; `matters` is the least that would be
+    /// worth a claim. None was found where no run has come to an end.
     pub fn effect(what: impl Into<String>, found: Option<Summary>, matters: f64) -> Self {
         Self { what: what.into(), test: Test::Effect { found, matters } }
     }
@@ -274,7 +277,8 @@ pub enum Evidence {
 pub struct Beside {
     /// Its number.
     pub figure: Figure,
-    /// By how much that is above that of the paper's protocol, run by run, in per cent of it, or in points.
+    /// By how much that is above that of the paper's protocol, run by run, in per cent of it, or in
+    /// points.
     pub change: Option<Figure>,
 }
 
@@ -293,7 +297,8 @@ pub struct Judged {
     pub erratum: Option<&'static str>,
     /// Why it is not reproduced, if it is not.
     pub why: Option<&'static str>,
-    /// The row of the scheme that this one's gain is over: only where that is reproduced can more than the printed gain be a success.
+    /// The row of the scheme that this one's gain is over: only where that is reproduced can more
+    /// than the printed gain be a success.
     pub over: Option<String>,
 }
 
@@ -304,7 +309,8 @@ impl Judged {
         Self::of(if none { Evidence::Nothing } else { Evidence::Parts(parts) })
     }
 
-    /// A number of the paper's protocol that shall be the printed one; `None` where no run has come to an end.
+    /// A number of the paper's protocol that shall be the printed one; `None` where no run has come
+    /// to an end.
     pub fn number(found: Option<impl Into<Figure>>, tolerance: Tolerance) -> Self {
         Self::of(found.map_or(Evidence::Nothing, |found| Evidence::Number {
             found: found.into(),
@@ -313,7 +319,8 @@ impl Judged {
         }))
     }
 
-    /// By how much one scheme is better than another, in the printed number's unit: at least more than nothing.
+    /// By how much one scheme is better than another, in the printed number's unit: at least more
+    /// than nothing.
     pub fn gain(found: Option<Summary>, over: impl Into<String>) -> Self {
         let trend = Some(Part::effect("the gain is above 0", found, 0.0));
         match Self::number(found, Tolerance::Difference) {
@@ -381,7 +388,8 @@ impl Judged {
         Self { erratum: Some(erratum), ..self }
     }
 
-    /// Judged by another number than the printed one, which follows from what else the paper prints.
+    /// Judged by another number than the printed one, which follows from what else the paper
+    /// prints.
     #[must_use]
     pub fn instead(self, number: f64, erratum: &'static str) -> Self {
         Self { instead: Some(number), erratum: Some(erratum), ..self }
@@ -553,7 +561,8 @@ impl Verdict {
         }
     }
 
-    /// A gain that is not the printed one: more is a success only where its baseline is what the paper's is.
+    /// A gain that is not the printed one: more is a success only where its baseline is what the
+    /// paper's is.
     fn exceed(&mut self, is_over_reproduced: bool) {
         let (Evidence::Number { found, tolerance, .. }, Some(by)) = (&self.judged.evidence, self.by()) else {
             return;
@@ -575,8 +584,9 @@ impl Verdict {
         }
     }
 
-    /// What became of it by the means alone, as if the runs left no doubt: for many settings with few runs of each, whose share
-    /// has an interval of its own. A gain that is more than printed is in trend only.
+    /// What became of it by the means alone, as if the runs left no doubt: for many settings with
+    /// few runs of each, whose share has an interval of its own. A gain that is more than printed
+    /// is in trend only.
     pub fn by_means(&self) -> Holds {
         let outcomes: Vec<Outcome> = self.judged.tested().iter().map(Part::by_mean).collect();
         let exact = |found: &Figure| Figure { ci95: None, runs: 0, ..*found };
@@ -591,7 +601,8 @@ impl Verdict {
         }
     }
 
-    /// The number that a claim is about: the one that was found, or the share of its parts that are so by the means.
+    /// The number that a claim is about: the one that was found, or the share of its parts that are
+    /// so by the means.
     pub fn measure(&self) -> Option<f64> {
         let of_parts = |parts: &[Part]| {
             let so = parts.iter().filter(|part| part.by_mean() == Outcome::Holds).count();
@@ -618,8 +629,8 @@ impl Verdict {
         }
     }
 
-    /// By how much what was found is off the number that it is judged by: in per cent of it, or in points where it is per cent itself; the
-    /// difference where that is 0.
+    /// By how much what was found is off the number that it is judged by: in per cent of it, or in
+    /// points where it is per cent itself; the difference where that is 0.
     pub fn off(&self) -> Option<String> {
         let (printed, found) = (self.by()?, self.judged.found()?.mean);
         let off = found - printed;

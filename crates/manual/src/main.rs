@@ -1,7 +1,8 @@
-//! What is generated from the code for those who install or write files: manual pages and the JSON Schema of scenarios.
+//! What is generated from the code for those who install or write files: manual pages and the JSON
+//! Schema of scenarios.
 //!
-//! `cargo xtask gen` and `cargo xtask man` run it. It is a program of its own so that no program of users has to be built with
-//! what it needs.
+//! `cargo xtask gen` and `cargo xtask man` run it. It is a program of its own so that no program of
+//! users has to be built with what it needs.
 
 #![forbid(unsafe_code)]
 
@@ -26,7 +27,8 @@ struct Arguments {
 enum Command {
     /// Print the JSON Schema of scenario files
     Schema,
-    /// Write a manual page for each command into a folder, which must be there; pages of these names are replaced
+    /// Write a manual page for each command into a folder, which must be there; pages of these
+    /// names are replaced
     Man {
         /// The folder
         folder: PathBuf,

@@ -1,16 +1,18 @@
-//! Saturation throughput of the IEEE 802.11 DCF: Bianchi, "Performance Analysis of the IEEE 802.11 Distributed
-//! Coordination Function", IEEE Journal on Selected Areas in Communications 18(3), 2000.
+//! Saturation throughput of the IEEE 802.11 DCF: Bianchi, "Performance Analysis of the IEEE 802.11
+//! Distributed Coordination Function", IEEE Journal on Selected Areas in Communications 18(3), 2000.
 //!
-//! n stations hear each other and always have a frame. A station sends in a slot with probability tau and its frame
-//! collides with probability p, whatever happened before: [`solve`] finds both, [`throughput`] what they come to, with the
-//! times of [`Exchange::basic`] and [`Exchange::rts_cts`].
+//! n stations hear each other and always have a frame. A station sends in a slot with probability
+//! tau and its frame collides with probability p, whatever happened before: [`solve`] finds both,
+//! [`throughput`] what they come to, with the times of [`Exchange::basic`] and
+//! [`Exchange::rts_cts`].
 //!
-//! Bianchi's stations retry for ever. With a retry limit the chain is that of Wu, Peng, Long, Cheng and Ma, "Performance of
-//! Reliable Transport Protocol over IEEE 802.11 Wireless LAN: Analysis and Enhancement", INFOCOM 2002, the one
-//! refinement that is here.
+//! Bianchi's stations retry for ever. With a retry limit the chain is that of Wu, Peng, Long, Cheng
+//! and Ma, "Performance of Reliable Transport Protocol over IEEE 802.11 Wireless LAN: Analysis and
+//! Enhancement", INFOCOM 2002, the one refinement that is here.
 //!
-//! Not modelled: hidden stations, losses of the channel, EIFS, capture, time-outs that last longer than DIFS, and that a
-//! backoff stands still while others send, where the chain counts one slot for each transmission.
+//! Not modelled: hidden stations, losses of the channel, EIFS, capture, time-outs that last longer
+//! than DIFS, and that a backoff stands still while others send, where the chain counts one slot
+//! for each transmission.
 
 use thiserror::Error;
 
@@ -35,7 +37,8 @@ pub struct Backoff {
     pub window: u32,
     /// m: how often the window doubles; CWmax + 1 = 2^m W; 0 to 16.
     pub stages: u32,
-    /// How often a frame is sent before it is given up; at least 1. `None`: for ever, as in Bianchi's paper.
+    /// How often a frame is sent before it is given up; at least 1. `None`: for ever, as in
+    /// Bianchi's paper.
     pub attempts: Option<u32>,
 }
 
@@ -68,9 +71,9 @@ impl Backoff {
         f64::from(self.window) * f64::from(1_u32 << i.min(self.stages))
     }
 
-    /// tau for a given p, 0 to 1: transmissions over slots, `sum p^i / sum p^i (W_i + 1) / 2`. Without a limit this is
-    /// equation (7), `2 / (1 + W + p W sum (2p)^k)` with k below m, which has no hole at p = 1/2. The sums have all i
-    /// below `attempts`.
+    /// tau for a given p, 0 to 1: transmissions over slots, `sum p^i / sum p^i (W_i + 1) / 2`.
+    /// Without a limit this is equation (7), `2 / (1 + W + p W sum (2p)^k)` with k below m, which
+    /// has no hole at p = 1/2. The sums have all i below `attempts`.
     ///
     /// # Errors
     /// A parameter or p outside its range.
@@ -133,8 +136,8 @@ impl Saturation {
     }
 }
 
-/// The fixed point of tau(p) and `p = 1 - (1 - tau)^(n - 1)`, by bisection: tau falls with p and p grows with tau, so
-/// that there is exactly one (Bianchi, section IV-A).
+/// The fixed point of tau(p) and `p = 1 - (1 - tau)^(n - 1)`, by bisection: tau falls with p and p
+/// grows with tau, so that there is exactly one (Bianchi, section IV-A).
 ///
 /// # Errors
 /// A parameter outside its range, no stations, or more than a million.
@@ -213,8 +216,8 @@ impl Exchange {
         Ok((self.collision / slot / 2.0).sqrt())
     }
 
-    /// The throughput that no window exceeds with many stations, in units of `payload` per second: with
-    /// tau = 1 / (n K), `payload / (T_s + slot K + T_c (K (e^(1/K) - 1) - 1))`, equation (28).
+    /// The throughput that no window exceeds with many stations, in units of `payload` per second:
+    /// with tau = 1 / (n K), `payload / (T_s + slot K + T_c (K (e^(1/K) - 1) - 1))`, equation (28).
     ///
     /// # Errors
     /// Times that are none.

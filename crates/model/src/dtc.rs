@@ -1,16 +1,20 @@
-//! Transmissions of a chain that caches TCP segments: the bounds of section V-B of "Distributed TCP Caching
-//! for Wireless Sensor Networks" (Dunkels, Alonso, Voigt, Ritter), and what a chain without caches costs.
+//! Transmissions of a chain that caches TCP segments: the bounds of section V-B of "Distributed TCP
+//! Caching for Wireless Sensor Networks" (Dunkels, Alonso, Voigt, Ritter), and what a chain without
+//! caches costs.
 //!
-//! A [`Chain`] says how long it is, what it has to carry and how much of it is lost on each hop. Then:
+//! A [`Chain`] says how long it is, what it has to carry and how much of it is lost on each hop.
+//! Then:
 //!
-//! * [`omniscient`]: one further transmission for each loss and none for anything else. No scheme that
-//!   sends each segment over each hop does with less.
+//! * [`omniscient`]: one further transmission for each loss and none for anything else. No scheme
+//!   that sends each segment over each hop does with less.
 //! * [`hop_by_hop`]: each hop repeats until it is acknowledged; data and acknowledgements.
-//! * [`end_to_end`]: nothing is repeated but by the sender, which knows at once what was lost; also what the
-//!   first copy of each segment costs, which is all that plain TCP can be compared with hop by hop.
+//! * [`end_to_end`]: nothing is repeated but by the sender, which knows at once what was lost; also
+//!   what the first copy of each segment costs, which is all that plain TCP can be compared with
+//!   hop by hop.
 //!
-//! Where the paper contradicts itself [`Reading`] chooses; the errata numbers (D1, D2, D3) are those of the
-//! project's errata page. Not modelled: time-outs, windows, and acknowledgements that go end to end.
+//! Where the paper contradicts itself [`Reading`] chooses; the errata numbers (D1, D2, D3) are
+//! those of the project's errata page. Not modelled: time-outs, windows, and acknowledgements that
+//! go end to end.
 
 mod error;
 mod reading;
@@ -84,9 +88,9 @@ pub fn omniscient(chain: &Chain) -> Result<f64, ModelError> {
 }
 
 /// Section V-B b): each hop repeats a segment until the next node's acknowledgement arrives. With
-/// `x = p + (1 - p) q` a segment takes `1 / (1 - x)` transmissions of data and `(1 - p) / (1 - x)` of
-/// acknowledgements on each hop. The acknowledgements' numerator is printed as `p` (D1), and q as that of
-/// TCP's acknowledgements although the link's are meant (D2).
+/// `x = p + (1 - p) q` a segment takes `1 / (1 - x)` transmissions of data and `(1 - p) / (1 - x)`
+/// of acknowledgements on each hop. The acknowledgements' numerator is printed as `p` (D1), and q
+/// as that of TCP's acknowledgements although the link's are meant (D2).
 ///
 /// # Errors
 /// A chain without hops, a loss outside 0 to 1.
@@ -110,16 +114,17 @@ pub fn hop_by_hop(chain: &Chain, reading: Reading) -> Result<Transmissions, Mode
 pub struct EndToEnd {
     /// Expected data transmissions until every segment has arrived.
     pub data: f64,
-    /// Expected times that the sender sends a segment again: `500 (1 / (1 - p)^n - 1)`. Plain TCP needs at
-    /// least as many, which is why the tables' "end-to-end retransmissions" can only count time-outs (D6).
+    /// Expected times that the sender sends a segment again: `500 (1 / (1 - p)^n - 1)`. Plain TCP
+    /// needs at least as many, which is why the tables' "end-to-end retransmissions" can only count
+    /// time-outs (D6).
     pub resends: f64,
-    /// Expected data transmissions of one copy of each segment, those that are lost on the way included:
-    /// `500 sum (1 - p)^k` for k below n.
+    /// Expected data transmissions of one copy of each segment, those that are lost on the way
+    /// included: `500 sum (1 - p)^k` for k below n.
     pub first_copies: f64,
 }
 
-/// Forwarding without caches, with a sender that sends again exactly what was lost: a lower bound for plain
-/// TCP, which also repeats what has arrived.
+/// Forwarding without caches, with a sender that sends again exactly what was lost: a lower bound
+/// for plain TCP, which also repeats what has arrived.
 ///
 /// # Errors
 /// A chain without hops, a loss outside 0 to 1.

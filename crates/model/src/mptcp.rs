@@ -1,5 +1,5 @@
-//! Times over paths of IEEE 802.15.4 and cellular hops: sections V to VII of "Multipath TCP Over Multi-Hop
-//! Heterogeneous Wireless IoT Networks" (Guo et al.), equations 1 to 12.
+//! Times over paths of IEEE 802.15.4 and cellular hops: sections V to VII of "Multipath TCP Over
+//! Multi-Hop Heterogeneous Wireless IoT Networks" (Guo et al.), equations 1 to 12.
 //!
 //! The equations are the core's, since nodes evaluate them: [`csma`], [`queue`] and [`rtt`] are
 //! [`anabranch_core::mptcp::travel`], and [`schedule`] is [`anabranch_core::mptcp::prediction`].

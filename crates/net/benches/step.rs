@@ -1,5 +1,5 @@
-//! One step of the tuner, for each socket: two options and the queue read, and the decision. Over the loop device, with
-//! sockets that are idle, so that sizes move little.
+//! One step of the tuner, for each socket: two options and the queue read, and the decision. Over
+//! the loop device, with sockets that are idle, so that sizes move little.
 
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;

@@ -1,9 +1,10 @@
 //! How much memory a socket has, and how much it may have.
 //!
-//! Two kinds of octets are told apart here. *Payload* is what the application has written. *Kernel memory* is what the
-//! kernel counts for it: payload and the structures around it (`sk_buff`, `skb_shared_info`, unused ends). SO_SNDBUF and
-//! SO_RCVBUF limit kernel memory; since the kernel expects as much of structures as of payload, it doubles what is set
-//! (socket(7)). What it answers when asked is the doubled number, and so is every number of this module.
+//! Two kinds of octets are told apart here. *Payload* is what the application has written. *Kernel
+//! memory* is what the kernel counts for it: payload and the structures around it (`sk_buff`,
+//! `skb_shared_info`, unused ends). SO_SNDBUF and SO_RCVBUF limit kernel memory; since the kernel
+//! expects as much of structures as of payload, it doubles what is set (socket(7)). What it answers
+//! when asked is the doubled number, and so is every number of this module.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -12,7 +13,8 @@ use libc::c_int;
 
 use crate::os;
 
-/// The least that the kernel makes of a send buffer, octets of kernel memory (SOCK_MIN_SNDBUF on 64 bits).
+/// The least that the kernel makes of a send buffer, octets of kernel memory (SOCK_MIN_SNDBUF on 64
+/// bits).
 pub const LEAST_SEND_BUFFER: u64 = 4608;
 
 /// What a socket takes of the kernel's memory (SO_MEMINFO).
@@ -22,12 +24,14 @@ pub struct Memory {
     pub received: u64,
     /// The limit for that, SO_RCVBUF.
     pub receive_buffer: u64,
-    /// Octets of the send queue: written and not acknowledged, with the structures around them (`sk_wmem_queued`).
+    /// Octets of the send queue: written and not acknowledged, with the structures around them
+    /// (`sk_wmem_queued`).
     pub queued: u64,
-    /// The limit for that, SO_SNDBUF. The queue takes no further packet while it holds as much; the last packet that it
-    /// takes may go past it.
+    /// The limit for that, SO_SNDBUF. The queue takes no further packet while it holds as much; the
+    /// last packet that it takes may go past it.
     pub send_buffer: u64,
-    /// Octets of packets that are between the queue and the wire, copies of what is in the queue (`sk_wmem_alloc`).
+    /// Octets of packets that are between the queue and the wire, copies of what is in the queue
+    /// (`sk_wmem_alloc`).
     pub in_devices: u64,
 }
 
@@ -60,8 +64,9 @@ pub fn send_buffer(socket: impl AsFd) -> io::Result<u64> {
     read_size(socket.as_fd(), libc::SO_SNDBUF)
 }
 
-/// Sets the limit of the send queue, octets of kernel memory; what the kernel has made of it. That is an even number, at
-/// least [`LEAST_SEND_BUFFER`], and at most twice `net.core.wmem_max`. The kernel no longer tunes this buffer by itself.
+/// Sets the limit of the send queue, octets of kernel memory; what the kernel has made of it. That
+/// is an even number, at least [`LEAST_SEND_BUFFER`], and at most twice `net.core.wmem_max`. The
+/// kernel no longer tunes this buffer by itself.
 ///
 /// What is in the queue stays there. It takes no more until it has drained below the limit.
 ///
@@ -79,8 +84,8 @@ pub fn receive_buffer(socket: impl AsFd) -> io::Result<u64> {
     read_size(socket.as_fd(), libc::SO_RCVBUF)
 }
 
-/// Sets the limit of what is received and not read, octets of kernel memory; what the kernel has made of it. A window that
-/// was advertised is not taken back.
+/// Sets the limit of what is received and not read, octets of kernel memory; what the kernel has
+/// made of it. A window that was advertised is not taken back.
 ///
 /// # Errors
 /// The descriptor is no socket.
@@ -97,8 +102,8 @@ pub fn window_clamp(socket: impl AsFd) -> io::Result<u64> {
     Ok(u64::try_from(octets).unwrap_or(0))
 }
 
-/// Sets the largest window that is advertised to the peer, octets of payload. The kernel makes it half of the least
-/// receive buffer at least.
+/// Sets the largest window that is advertised to the peer, octets of payload. The kernel makes it
+/// half of the least receive buffer at least.
 ///
 /// # Errors
 /// The descriptor is no TCP socket; the clamp is 0 and the socket connected (tcp(7)).
@@ -130,8 +135,8 @@ pub fn unsent(socket: impl AsFd) -> io::Result<u64> {
     queue(socket.as_fd(), os::SIOCOUTQNSD)
 }
 
-/// Sets how many octets of payload may wait unsent before the socket is not writable any more (TCP_NOTSENT_LOWAT). The last
-/// packet that is taken may go past it.
+/// Sets how many octets of payload may wait unsent before the socket is not writable any more
+/// (TCP_NOTSENT_LOWAT). The last packet that is taken may go past it.
 ///
 /// # Errors
 /// The descriptor is no TCP socket.

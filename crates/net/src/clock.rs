@@ -4,7 +4,8 @@
 
 use anabranch_core::time::Instant;
 
-/// A number for a sender's greetings that is more than any before, on any host whose clock is right: microseconds since 1970.
+/// A number for a sender's greetings that is more than any before, on any host whose clock is
+/// right: microseconds since 1970.
 pub fn greeting_number() -> u64 {
     u64::try_from(unix_time().as_micros()).unwrap_or(u64::MAX)
 }

@@ -1,5 +1,6 @@
-//! Options of sockets as octets and integers. All of this crate's `unsafe` is here: no safe wrapper that we know reads an
-//! option of a length that the kernel decides, as TCP_INFO and SO_MEMINFO are.
+//! Options of sockets as octets and integers. All of this crate's `unsafe` is here: no safe wrapper
+//! that we know reads an option of a length that the kernel decides, as TCP_INFO and SO_MEMINFO
+//! are.
 
 #![expect(unsafe_code, reason = "getsockopt, setsockopt and ioctl by their raw interface")]
 
@@ -15,8 +16,9 @@ pub(crate) type Name = (c_int, c_int);
 /// As much of an option as the kernel has and `buffer` holds; how many octets that is.
 pub(crate) fn read(fd: BorrowedFd<'_>, (level, name): Name, buffer: &mut [u8]) -> io::Result<usize> {
     let mut len = socklen_t::try_from(buffer.len()).unwrap_or(socklen_t::MAX);
-    // SAFETY: the descriptor is open as long as it is borrowed; the kernel writes at most `len` octets to the buffer, which
-    // has that many, and the length to `len`. Octets of any value are octets.
+    // SAFETY: the descriptor is open as long as it is borrowed; the kernel writes at most `len`
+    // octets to the buffer, which has that many, and the length to `len`. Octets of any value are
+    // octets.
     let answer = unsafe {
         libc::getsockopt(fd.as_raw_fd(), level, name, buffer.as_mut_ptr().cast(), ptr::from_mut(&mut len))
     };
@@ -35,7 +37,8 @@ pub(crate) fn read_int(fd: BorrowedFd<'_>, name: Name) -> io::Result<c_int> {
 /// Sets an option that is an integer.
 pub(crate) fn write_int(fd: BorrowedFd<'_>, (level, name): Name, value: c_int) -> io::Result<()> {
     const LEN: socklen_t = size_of::<c_int>() as socklen_t;
-    // SAFETY: the descriptor is open as long as it is borrowed; the kernel reads the octets of one integer, which is there.
+    // SAFETY: the descriptor is open as long as it is borrowed; the kernel reads the octets of one
+    // integer, which is there.
     let answer = unsafe { libc::setsockopt(fd.as_raw_fd(), level, name, ptr::from_ref(&value).cast(), LEN) };
     if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
@@ -44,7 +47,8 @@ pub(crate) fn write_int(fd: BorrowedFd<'_>, (level, name): Name, value: c_int) -
 pub(crate) fn queue(fd: BorrowedFd<'_>, request: c_ulong) -> io::Result<c_int> {
     debug_assert!([SIOCINQ, SIOCOUTQ, SIOCOUTQNSD].contains(&request));
     let mut value: c_int = 0;
-    // SAFETY: the descriptor is open as long as it is borrowed; these requests write one integer, for which there is room.
+    // SAFETY: the descriptor is open as long as it is borrowed; these requests write one integer,
+    // for which there is room.
     let answer = unsafe { libc::ioctl(fd.as_raw_fd(), request as _, ptr::from_mut(&mut value)) };
     if answer == 0 { Ok(value) } else { Err(io::Error::last_os_error()) }
 }

@@ -1,12 +1,13 @@
-//! SET over the kernel's sockets: the machines of [`anabranch_core::set`] as a sender, a gateway and a node that a person
-//! starts.
+//! SET over the kernel's sockets: the machines of [`anabranch_core::set`] as a sender, a gateway
+//! and a node that a person starts.
 //!
-//! [`Push`] delivers a file, [`Gateway`] relays to whom [`Allow`] says, [`Node`] receives into a [`Sink`]. Each is a future
-//! that its owner awaits, on a runtime of any kind; whoever drops it resets nothing and closes all. A task owns its machine
-//! and all of its sockets.
+//! [`Push`] delivers a file, [`Gateway`] relays to whom [`Allow`] says, [`Node`] receives into a
+//! [`Sink`]. Each is a future that its owner awaits, on a runtime of any kind; whoever drops it
+//! resets nothing and closes all. A task owns its machine and all of its sockets.
 //!
-//! With keys ([`anabranch_secure`]) sender and node know each other and encrypt from end to end, and a gateway serves only whom it
-//! knows. Without, nothing is encrypted and nobody is authenticated: that is for networks whose every host is trusted.
+//! With keys ([`anabranch_secure`]) sender and node know each other and encrypt from end to end,
+//! and a gateway serves only whom it knows. Without, nothing is encrypted and nobody is
+//! authenticated: that is for networks whose every host is trusted.
 
 mod allow;
 mod crowd;
@@ -75,15 +76,15 @@ impl From<SocketAddr> for KnownGateway {
     }
 }
 
-/// Seconds for which the kernel keeps a silent caller before accept (TCP_DEFER_ACCEPT). Callers speak first in SET, so a burst of
-/// silent callers takes no place from the others.
+/// Seconds for which the kernel keeps a silent caller before accept (TCP_DEFER_ACCEPT). Callers
+/// speak first in SET, so a burst of silent callers takes no place from the others.
 const SILENCE: i32 = 3;
 
 /// Calls that the kernel keeps until they are accepted.
 const BACKLOG: u32 = 1024;
 
-/// A listener with a receive buffer of this size for each connection. The size decides the window scale, so it is set before
-/// `listen`.
+/// A listener with a receive buffer of this size for each connection. The size decides the window
+/// scale, so it is set before `listen`.
 fn listen(address: SocketAddr, receive_buffer: u32) -> io::Result<TcpListener> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
     socket.set_reuseaddr(true)?;

@@ -1,9 +1,10 @@
 //! The send buffers of several TCP sockets of one process under one budget, by the policies of
 //! [`anabranch_core::sockbuf`].
 //!
-//! A [`Tuner`] is told which sockets there are: single ones, or several that carry one striped connection and share its
-//! memory. At each [`Tuner::step`] it reads how they stand (TCP_INFO, SO_MEMINFO, SIOCOUTQ), lets the policy decide if that is
-//! due, and carries the sizes out with SO_SNDBUF. [`run`] steps it for ever, on tokio; whoever has a loop of its own calls
+//! A [`Tuner`] is told which sockets there are: single ones, or several that carry one striped
+//! connection and share its memory. At each [`Tuner::step`] it reads how they stand (TCP_INFO,
+//! SO_MEMINFO, SIOCOUTQ), lets the policy decide if that is due, and carries the sizes out with
+//! SO_SNDBUF. [`run`] steps it for ever, on tokio; whoever has a loop of its own calls
 //! [`Tuner::step`] there.
 //!
 //! ```
@@ -45,38 +46,44 @@
 //!
 //! # What counts against the budget
 //!
-//! Kernel memory of send queues: payload with the structures around it, `sk_wmem_queued`, which SO_SNDBUF limits. For each
-//! socket that is its limit, and [`Config::overrun`], since the kernel compares before it takes a packet and so goes past a
-//! limit by the last one. What is in the queue of a socket counts even if it is more than that. The sum is never above
-//! the budget, except where sockets come that were full before, or that come while the queues of others are full to the
+//! Kernel memory of send queues: payload with the structures around it, `sk_wmem_queued`, which
+//! SO_SNDBUF limits. For each socket that is its limit, and [`Config::overrun`], since the kernel
+//! compares before it takes a packet and so goes past a limit by the last one. What is in the queue
+//! of a socket counts even if it is more than that. The sum is never above the budget, except where
+//! sockets come that were full before, or that come while the queues of others are full to the
 //! brim: then it is as soon as those have drained ([`Counters::early`]).
 //!
-//! Not counted: what was received; copies between queue and wire (`sk_wmem_alloc`: they share the payload); memory that the
-//! kernel keeps for a socket in advance, less than a page; and what a socket has left to send when it is closed.
+//! Not counted: what was received; copies between queue and wire (`sk_wmem_alloc`: they share the
+//! payload); memory that the kernel keeps for a socket in advance, less than a page; and what a
+//! socket has left to send when it is closed.
 //!
 //! # Sizes
 //!
-//! * Policies count kernel memory too. What they know of payload (bandwidth, window, octets acknowledged) is multiplied by
-//!   what the structures cost that very socket, `sk_wmem_queued` by SIOCOUTQ: 1.0 to 2.
-//! * Each socket has the kernel's least buffer, 4608 octets, and its overrun by itself. The pool that is divided is the
-//!   rest of the budget.
+//! * Policies count kernel memory too. What they know of payload (bandwidth, window, octets
+//!   acknowledged) is multiplied by what the structures cost that very socket, `sk_wmem_queued` by
+//!   SIOCOUTQ: 1.0 to 2.
+//! * Each socket has the kernel's least buffer, 4608 octets, and its overrun by itself. The pool
+//!   that is divided is the rest of the budget.
 //! * A striped connection's part is divided among its sockets in proportion to bandwidth times RTT.
-//! * A limit is set to the size that was decided even where more is in the queue: the kernel then takes nothing until that
-//!   has drained. Until it has, it counts, and nobody else grows into it: what shrinks is set first, what was in the queues
-//!   is read again, and what grows gets no more than what is really free.
+//! * A limit is set to the size that was decided even where more is in the queue: the kernel then
+//!   takes nothing until that has drained. Until it has, it counts, and nobody else grows into it:
+//!   what shrinks is set first, what was in the queues is read again, and what grows gets no more
+//!   than what is really free.
 //!
 //! # Bandwidth and RTT
 //!
-//! Bandwidth is what [`Tuner::report`] was told of the interface. Without reports it is what was acknowledged in one period,
-//! the most of the last ten in which the socket was busy: an idle socket has not become slower. Before the first, it is the
-//! kernel's delivery rate. The RTT is the kernel's `min_rtt`, the least of five minutes: a smoothed one grows with the
-//! queue that the buffer itself makes.
+//! Bandwidth is what [`Tuner::report`] was told of the interface. Without reports it is what was
+//! acknowledged in one period, the most of the last ten in which the socket was busy: an idle
+//! socket has not become slower. Before the first, it is the kernel's delivery rate. The RTT is the
+//! kernel's `min_rtt`, the least of five minutes: a smoothed one grows with the queue that the
+//! buffer itself makes.
 //!
 //! # Nonsense
 //!
-//! A socket that its owner has dropped, whose connection is over, or that cannot be read (EBADF, ENOTSOCK) is dropped here
-//! too and counted, and its memory is free. A socket is only borrowed, weakly: that it is here keeps no connection open.
-//! Reports that are negative, above 10^15 bit/s or no number are ignored and counted.
+//! A socket that its owner has dropped, whose connection is over, or that cannot be read (EBADF,
+//! ENOTSOCK) is dropped here too and counted, and its memory is free. A socket is only borrowed,
+//! weakly: that it is here keeps no connection open. Reports that are negative, above 10^15 bit/s
+//! or no number are ignored and counted.
 
 mod driver;
 mod flow;
@@ -97,14 +104,17 @@ pub use tuner::{Counters, FlowState, Totals, Tuner};
 /// How sockets are held under a budget.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Config {
-    /// The budget ([`sockbuf::Config::threshold`], octets of kernel memory), the period and the policy.
+    /// The budget ([`sockbuf::Config::threshold`], octets of kernel memory), the period and the
+    /// policy.
     pub pool: sockbuf::Config,
-    /// Octets by which a queue may go past its limit: 132 KiB, two packets of 64 KiB with their structures. One is the rule. Who
-    /// writes on though the socket is not writable may add to a packet of which a part was sent meanwhile: 123 kB were seen.
-    /// Less makes sense where devices take smaller packets, more where `gso_max_size` was raised. What goes beyond is
-    /// withheld from others, and counted ([`sockbuf::Counters::overfull`]).
+    /// Octets by which a queue may go past its limit: 132 KiB, two packets of 64 KiB with their
+    /// structures. One is the rule. Who writes on though the socket is not writable may add to a
+    /// packet of which a part was sent meanwhile: 123 kB were seen. Less makes sense where devices
+    /// take smaller packets, more where `gso_max_size` was raised. What goes beyond is withheld
+    /// from others, and counted ([`sockbuf::Counters::overfull`]).
     pub overrun: u32,
-    /// How often sockets are looked at between two decisions, to pass on what has drained: each 50 ms. At least 1 ms.
+    /// How often sockets are looked at between two decisions, to pass on what has drained: each 50
+    /// ms. At least 1 ms.
     pub look: Duration,
 }
 

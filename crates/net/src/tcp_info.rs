@@ -1,7 +1,7 @@
 //! What the kernel knows of a TCP connection (TCP_INFO; `struct tcp_info` of linux/tcp.h).
 //!
-//! The structure has grown with the kernel, always at its end. What an older kernel does not say is `None` here, and what a
-//! newer one says beyond is not asked for.
+//! The structure has grown with the kernel, always at its end. What an older kernel does not say is
+//! `None` here, and what a newer one says beyond is not asked for.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -70,7 +70,8 @@ pub struct TcpInfo {
     pub bytes_received: Option<u64>,
     /// Octets that were written and not sent, since 4.6.
     pub notsent_bytes: Option<u32>,
-    /// The least round trip of the last `net.ipv4.tcp_min_rtt_wlen` seconds (300), since 4.6; `None` before the first.
+    /// The least round trip of the last `net.ipv4.tcp_min_rtt_wlen` seconds (300), since 4.6;
+    /// `None` before the first.
     pub min_rtt: Option<Duration>,
     /// How fast octets were delivered lately, bit/s, since 4.9; `None` before that was measured.
     pub delivery_rate: Option<f64>,
@@ -93,7 +94,8 @@ impl TcpInfo {
         Self::parse(&octets[..len]).ok_or_else(|| io::ErrorKind::InvalidData.into())
     }
 
-    /// As a kernel says it; `None` if that is less than Linux 2.6 says. What lies beyond what we know is left out.
+    /// As a kernel says it; `None` if that is less than Linux 2.6 says. What lies beyond what we
+    /// know is left out.
     pub fn parse(octets: &[u8]) -> Option<Self> {
         let u8 = |at: usize| octets.get(at).copied();
         let u32 = |at: usize| Some(u32::from_ne_bytes(octets.get(at..at + 4)?.try_into().ok()?));
@@ -126,7 +128,8 @@ impl TcpInfo {
         })
     }
 
-    /// Segments on their way: what the kernel holds against the congestion window (`tcp_packets_in_flight`).
+    /// Segments on their way: what the kernel holds against the congestion window
+    /// (`tcp_packets_in_flight`).
     pub fn in_flight(&self) -> u32 {
         let gone = self.sacked.saturating_add(self.lost);
         self.unacked.saturating_sub(gone).saturating_add(self.retrans)

@@ -130,15 +130,16 @@ impl Host {
         self.drain();
     }
 
-    /// Whether a SYN ends a connection in TIME-WAIT, so that a listener may have it: the new one's least initial sequence
-    /// number.
+    /// Whether a SYN ends a connection in TIME-WAIT, so that a listener may have it: the new one's
+    /// least initial sequence number.
     pub(crate) fn gives_way(&mut self, link: usize, syn: &Segment) -> Option<SeqNumber> {
         let least = self.links.get_mut(link)?.connection.give_way(self.now, syn);
         self.drain();
         least
     }
 
-    /// A SYN arrives for a listener on `port`: the index of the new connection, which begins at `iss`.
+    /// A SYN arrives for a listener on `port`: the index of the new connection, which begins at
+    /// `iss`.
     pub(crate) fn open(&mut self, mut syn: Segment, port: Option<u16>, iss: SeqNumber) -> Option<usize> {
         let listens = |socket: &Socket| match &socket.stage {
             Stage::Listening { .. } => port.is_none_or(|port| port == socket.port),
@@ -149,7 +150,8 @@ impl Host {
         let mut config = socket.config;
         config.syn_retries = self.settings.synack_retries;
         if !syn.options.sack_permitted && config.sack == SackRole::Both {
-            // RFC 2018 section 2 lets a SYN-ACK permit SACK whatever the SYN says; Linux only repeats it.
+            // RFC 2018 section 2 lets a SYN-ACK permit SACK whatever the SYN says; Linux only
+            // repeats it.
             config.sack = SackRole::Off;
         }
         let lowat = socket.lowat.unwrap_or(self.settings.notsent_lowat);
@@ -176,7 +178,8 @@ impl Host {
         Some(link)
     }
 
-    /// The initial sequence number of the next connection, no less than that which [`Host::gives_way`] has told.
+    /// The initial sequence number of the next connection, no less than that which
+    /// [`Host::gives_way`] has told.
     pub(crate) fn next_iss(&self, least: Option<SeqNumber>) -> SeqNumber {
         let iss = SeqNumber(ISS.wrapping_add(self.links.len() as u32 * 0x0100_0000));
         least.map_or(iss, |least| if iss.ge(least) { iss } else { least })

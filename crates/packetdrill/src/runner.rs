@@ -128,8 +128,8 @@ impl<'a> Runner<'a> {
         settings.tolerance.max(since.mul_ratio(settings.tolerance_permille, 1000))
     }
 
-    /// Time passes. Between events of one instant none does: a timer of no length, as a round trip of no length has, waits
-    /// until they all have happened.
+    /// Time passes. Between events of one instant none does: a timer of no length, as a round trip
+    /// of no length has, waits until they all have happened.
     fn advance(&mut self, to: Instant) -> Step {
         if to > self.host.now() {
             while self.step(to)? {}

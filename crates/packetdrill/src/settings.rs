@@ -36,8 +36,8 @@ pub struct Settings {
 
 impl Default for Settings {
     /// Linux as packetdrill's scripts expect it: an initial window of 10 segments, CUBIC, RACK-TLP,
-    /// PRR, Nagle's algorithm, acknowledgements without delay (Linux begins in quick-ACK mode), slow start
-    /// by all bytes that an acknowledgement covers (RFC 3465 allows 2 segments).
+    /// PRR, Nagle's algorithm, acknowledgements without delay (Linux begins in quick-ACK mode),
+    /// slow start by all bytes that an acknowledgement covers (RFC 3465 allows 2 segments).
     fn default() -> Self {
         let config = Config {
             mss: 1460,
@@ -83,8 +83,8 @@ impl Settings {
             return Err(Stop::not_applicable(line, message));
         }
         if sets_nodelay(script) {
-            // A connection has Nagle's algorithm or not for its whole life, a Linux socket by option; and Linux never
-            // holds back a record (`MSG_EOR`) that another one follows.
+            // A connection has Nagle's algorithm or not for its whole life, a Linux socket by
+            // option; and Linux never holds back a record (`MSG_EOR`) that another one follows.
             this.config.nagle = Nagle::Off;
         }
         Ok(this)

@@ -106,7 +106,8 @@ fn octets(write: impl FnOnce(&mut Vec<u8>) -> Result<(), anabranch_sweep::Error>
     Ok(octets)
 }
 
-/// Number, mean, half-width of its 95 % confidence interval (if there are two), least and greatest; `None` of nothing.
+/// Number, mean, half-width of its 95 % confidence interval (if there are two), least and greatest;
+/// `None` of nothing.
 #[pyfunction]
 pub(crate) fn summary(values: Vec<f64>) -> PyResult<Option<Parts>> {
     if values.is_empty() {
@@ -115,8 +116,8 @@ pub(crate) fn summary(values: Vec<f64>) -> PyResult<Option<Parts>> {
     Ok(Some(parts(Summary::of(&values).map_err(|error| Fault::new(error.to_string()))?)))
 }
 
-/// The median of times of which some are censored, the ends of its 95 % confidence interval and the numbers of times and of censored ones;
-/// `None` of nothing.
+/// The median of times of which some are censored, the ends of its 95 % confidence interval and the
+/// numbers of times and of censored ones; `None` of nothing.
 #[pyfunction]
 #[allow(clippy::type_complexity, reason = "a tuple of Python's")]
 pub(crate) fn survival(
@@ -137,8 +138,8 @@ fn parts(Summary { mean, ci95, min, max, runs }: Summary) -> Parts {
     (runs, mean, ci95, min, max)
 }
 
-/// The difference `left - right` of paired runs and the ratio of their means, each as [`summary`]; no ratio where the mean of `right`
-/// is 0.
+/// The difference `left - right` of paired runs and the ratio of their means, each as [`summary`];
+/// no ratio where the mean of `right` is 0.
 #[pyfunction]
 pub(crate) fn compared(left: Vec<f64>, right: Vec<f64>) -> PyResult<(Parts, Option<Parts>)> {
     let failed = |error: anabranch_stats::StatsError| Fault::new(error.to_string());

@@ -38,7 +38,8 @@ fn lab_list() -> Vec<String> {
     described.collect()
 }
 
-/// Runs a grid of an experiment: one JSON object for each point, as `anabranch lab run --json` prints it.
+/// Runs a grid of an experiment: one JSON object for each point, as `anabranch lab run --json`
+/// prints it.
 #[pyfunction]
 fn lab_run(
     py: Python<'_>,

@@ -1,13 +1,15 @@
-//! The compiled part of the Python package `anabranch`. It never decides anything about a network or a protocol, and it shows
-//! nobody anything: what people call and read is Python, in `python/anabranch`.
+//! The compiled part of the Python package `anabranch`. It never decides anything about a network
+//! or a protocol, and it shows nobody anything: what people call and read is Python, in
+//! `python/anabranch`.
 //!
-//! All work but that of `policy` is done on threads that know no Python, while the one that asked waits without the interpreter's lock and looks
-//! for Ctrl-C (`work`).
+//! All work but that of `policy` is done on threads that know no Python, while the one that asked
+//! waits without the interpreter's lock and looks for Ctrl-C (`work`).
 //!
-//! Code map: `fault` is how a Python exception is made of an error; `frame` holds tables; `scenario` a scenario and its
-//! text; `record` makes a run again with observers; `sweep` makes runs, and `sweep::driver` has them made by others; `lab` are the
-//! papers' experiments and `plan` the closed forms, both of which answer in JSON; `policy` are controllers and schedulers written in
-//! Python, the only Python that runs ask; `units` reads quantities.
+//! Code map: `fault` is how a Python exception is made of an error; `frame` holds tables;
+//! `scenario` a scenario and its text; `record` makes a run again with observers; `sweep` makes
+//! runs, and `sweep::driver` has them made by others; `lab` are the papers' experiments and `plan`
+//! the closed forms, both of which answer in JSON; `policy` are controllers and schedulers written
+//! in Python, the only Python that runs ask; `units` reads quantities.
 
 mod fault;
 mod frame;

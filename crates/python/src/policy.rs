@@ -1,7 +1,9 @@
-//! Policies written in Python: a controller, scheduler or striping policy whose methods are those of a Python object.
+//! Policies written in Python: a controller, scheduler or striping policy whose methods are those
+//! of a Python object.
 //!
-//! A configuration of the core is plain data and holds no objects. It holds a number, by which [`Known`] finds what makes the objects.
-//! What a method raises cannot pass through the simulator: it waits in the [`Call`] that makes the run, which ends.
+//! A configuration of the core is plain data and holds no objects. It holds a number, by which
+//! [`Known`] finds what makes the objects. What a method raises cannot pass through the simulator:
+//! it waits in the [`Call`] that makes the run, which ends.
 
 mod call;
 mod congestion;
@@ -24,7 +26,8 @@ use crate::fault::Fault;
 
 pub(crate) use call::Call;
 
-/// A policy as Python hands it over: its kind, its name, what makes one, and a digest of its source.
+/// A policy as Python hands it over: its kind, its name, what makes one, and a digest of its
+/// source.
 pub(crate) type Brought = (String, String, Py<PyAny>, String);
 
 /// The policies of a scenario.
@@ -52,7 +55,8 @@ pub(crate) fn policies(py: Python<'_>, brought: &[Brought]) -> PyResult<Policies
     Ok(policies)
 }
 
-/// What makes policies, by number. Nothing is ever removed, since numbers are copied freely; a process sees few classes.
+/// What makes policies, by number. Nothing is ever removed, since numbers are copied freely; a
+/// process sees few classes.
 static KNOWN: Mutex<Vec<Arc<Py<PyAny>>>> = Mutex::new(Vec::new());
 /// Names of policies, for ever.
 static NAMES: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
@@ -89,7 +93,8 @@ struct Object {
 }
 
 impl Object {
-    /// Calls what has this number. The result is of the class `base` of the module `anabranch.policy`.
+    /// Calls what has this number. The result is of the class `base` of the module
+    /// `anabranch.policy`.
     fn make<'py>(
         py: Python<'py>,
         number: usize,

@@ -1,4 +1,5 @@
-//! One run once more, with observers: its event log, capture, trace or time series, and what is made of an event log.
+//! One run once more, with observers: its event log, capture, trace or time series, and what is
+//! made of an event log.
 
 mod events;
 mod series;

@@ -19,8 +19,8 @@ pub(crate) struct Scenario {
 
 #[pymethods]
 impl Scenario {
-    /// Understands a text, which errors call `name`, with overrides `path=value`. The files that it carries are in `folder`,
-    /// and `brought` are policies that it may name beside ours.
+    /// Understands a text, which errors call `name`, with overrides `path=value`. The files that it
+    /// carries are in `folder`, and `brought` are policies that it may name beside ours.
     #[new]
     fn new(
         py: Python<'_>,
@@ -34,7 +34,8 @@ impl Scenario {
         let understand = || {
             let source = Source::new(name, text).with_folder(folder).with_policies(policies);
             let source = overrides.into_iter().fold(source, Source::set);
-            // A sweep of this scenario may select among its profiles, and refuses those that no point uses.
+            // A sweep of this scenario may select among its profiles, and refuses those that no
+            // point uses.
             let scenario = source.clone().selecting().scenario()?;
             Ok::<_, Fault>(Self { source, has_policies, scenario })
         };

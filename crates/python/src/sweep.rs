@@ -53,7 +53,8 @@ impl Inner {
         Ok(Self { sweep, points, state, has_policies })
     }
 
-    /// There is one run of a scenario in all: those of experiments cannot be stopped in their midst.
+    /// There is one run of a scenario in all: those of experiments cannot be stopped in their
+    /// midst.
     fn is_one_run(&self) -> bool {
         let fixed =
             matches!(self.sweep.spec().runs, Runs::Fixed(1)) && self.sweep.spec().experiment().is_none();
@@ -81,7 +82,8 @@ impl Sweep {
         Self::make(py, out, false, move || Spec::parse(&name, &text, here, EXPERIMENTS))
     }
 
-    /// Understands the text of a spec, which errors call `name`, for a scenario whose files are in `folder`.
+    /// Understands the text of a spec, which errors call `name`, for a scenario whose files are in
+    /// `folder`.
     #[staticmethod]
     fn of(
         py: Python<'_>,
@@ -101,8 +103,8 @@ impl Sweep {
         Self::make(py, out, has_policies, move || Spec::parse_for(&name, &text, source, &folder))
     }
 
-    /// Makes all runs of a shard that are not done, on so many threads (0: all cores). `progress` is told now and then how many are
-    /// made, of how many.
+    /// Makes all runs of a shard that are not done, on so many threads (0: all cores). `progress`
+    /// is told now and then how many are made, of how many.
     fn run(
         &self,
         py: Python<'_>,
@@ -135,7 +137,8 @@ impl Sweep {
         })
     }
 
-    /// Makes a run of a point again and returns what is recorded of it: its `events`, a `capture` or a `trace`.
+    /// Makes a run of a point again and returns what is recorded of it: its `events`, a `capture`
+    /// or a `trace`.
     fn record<'py>(
         &self,
         py: Python<'py>,
@@ -151,7 +154,8 @@ impl Sweep {
         Ok(PyBytes::new(py, &self.again(py, point, again)?))
     }
 
-    /// Makes a run of a point again and returns its time series by name, with a row each `every` at most.
+    /// Makes a run of a point again and returns its time series by name, with a row each `every` at
+    /// most.
     fn series(
         &self,
         py: Python<'_>,
@@ -168,7 +172,8 @@ impl Sweep {
         Ok(tables.into_iter().map(|(name, frame)| (name, Frame(frame))).collect())
     }
 
-    /// The rows that are there, of all shards; how many runs are missing; and the points whose mean is not known well enough.
+    /// The rows that are there, of all shards; how many runs are missing; and the points whose mean
+    /// is not known well enough.
     fn frame(&self, py: Python<'_>) -> PyResult<(Frame, u64, Vec<usize>)> {
         let inner = self.inner.clone();
         let made = move || {
@@ -203,7 +208,8 @@ impl Sweep {
         Ok(py.detach(move || inner.begin(shard)))
     }
 
-    /// A job of at most so many runs: its number, itself, and how many runs it has; `None` if there is none at this moment.
+    /// A job of at most so many runs: its number, itself, and how many runs it has; `None` if there
+    /// is none at this moment.
     fn take(&self, py: Python<'_>, most: usize) -> PyResult<Option<(u64, String, usize)>> {
         let inner = self.inner.clone();
         Ok(py.detach(move || inner.take(most))?)

@@ -1,4 +1,5 @@
-//! The threads that make runs, kept from call to call: starting them takes longer than some short runs.
+//! The threads that make runs, kept from call to call: starting them takes longer than some short
+//! runs.
 
 use std::num::NonZero;
 use std::ops::Deref;
@@ -28,8 +29,9 @@ fn kept() -> MutexGuard<'static, Option<Kept>> {
     KEPT.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-/// Does `work` in a pool of at most `threads` threads, 0 for one on each core, that call Python on behalf of the call that this thread
-/// works for. They are gone when it is done: Python ends badly for threads that it knows.
+/// Does `work` in a pool of at most `threads` threads, 0 for one on each core, that call Python on
+/// behalf of the call that this thread works for. They are gone when it is done: Python ends badly
+/// for threads that it knows.
 pub(crate) fn with_python<T: Send>(
     threads: usize,
     work: impl FnOnce() -> Result<T, Fault> + Send,
@@ -38,7 +40,8 @@ pub(crate) fn with_python<T: Send>(
     let call = Call::here();
     let each = |thread: ThreadBuilder| {
         let _entered = call.enter();
-        // Python knows the thread for as long as it lives. Otherwise it would have to be told anew for each call of a method.
+        // Python knows the thread for as long as it lives. Otherwise it would have to be told anew
+        // for each call of a method.
         Python::attach(|py| {
             // A thread that Python cannot name is one that Ctrl-C does not interrupt.
             let _ = call.join(py);

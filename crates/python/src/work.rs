@@ -15,11 +15,13 @@ use crate::policy::Call;
 
 /// How often whoever waits looks for Ctrl-C, and shows how far the work is.
 const PERIOD: Duration = Duration::from_millis(50);
-/// How long work that is told to stop is waited for. What takes longer ends by itself later, and nobody hears of it.
+/// How long work that is told to stop is waited for. What takes longer ends by itself later, and
+/// nobody hears of it.
 const GRACE: Duration = Duration::from_millis(500);
 
-/// Does `work` on another thread, without the interpreter's lock. Meanwhile `look` is called every now and then, and Python's
-/// signal handlers; when one of them raises, `stop` is set, and that exception is what comes of it.
+/// Does `work` on another thread, without the interpreter's lock. Meanwhile `look` is called every
+/// now and then, and Python's signal handlers; when one of them raises, `stop` is set, and that
+/// exception is what comes of it.
 pub(crate) fn work<T: Send + 'static>(
     py: Python<'_>,
     stop: &AtomicBool,
@@ -69,8 +71,9 @@ pub(crate) fn work<T: Send + 'static>(
     }
 }
 
-/// Does `work` on this thread, without the interpreter's lock, for what is shorter than it takes to wake another thread. `work` calls
-/// what it is given now and then, and ends when `stop` is set; otherwise as [`work`].
+/// Does `work` on this thread, without the interpreter's lock, for what is shorter than it takes to
+/// wake another thread. `work` calls what it is given now and then, and ends when `stop` is set;
+/// otherwise as [`work`].
 pub(crate) fn alone(
     py: Python<'_>,
     stop: &AtomicBool,

@@ -29,8 +29,9 @@ impl Doorkeeper {
         self.senders.reload(senders.into_iter().map(Peer::Known));
     }
 
-    /// Refuses greetings up to these numbers, which were stored before a restart. `ledger` is called with each higher number,
-    /// and has stored it when it returns: without a ledger a restarted gateway answers each recorded greeting once more.
+    /// Refuses greetings up to these numbers, which were stored before a restart. `ledger` is
+    /// called with each higher number, and has stored it when it returns: without a ledger a
+    /// restarted gateway answers each recorded greeting once more.
     pub fn remember(&self, floors: impl IntoIterator<Item = (PublicKey, u64)>, ledger: Ledger) {
         self.senders.remember(floors, ledger);
     }

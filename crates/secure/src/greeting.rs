@@ -11,7 +11,8 @@ use crate::keys::{SecretKey, SharedKey};
 #[cfg(feature = "std")]
 use crate::layout::LENGTH;
 
-/// The first octet of a stream that begins with a handshake: a message type that SET itself does not have, and the pattern.
+/// The first octet of a stream that begins with a handshake: a message type that SET itself does
+/// not have, and the pattern.
 const GREETING: u8 = 0xb0;
 /// The longest message of a handshake: two keys, two tags and a payload.
 pub(crate) const MAX_GREETING: usize = 256;

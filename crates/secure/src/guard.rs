@@ -18,7 +18,8 @@ use crate::roster::{Member, Peer};
 use crate::sender::SenderKeys;
 use crate::small;
 
-/// Why a stream is over. Its owner resets it without a word: whoever is refused learns nothing from it.
+/// Why a stream is over. Its owner resets it without a word: whoever is refused learns nothing from
+/// it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, thiserror::Error)]
 pub enum Refused {
     /// The greeting does not hold, or comes from somebody unknown.
@@ -30,7 +31,8 @@ pub enum Refused {
     /// It has been here before.
     #[error("it repeats what was said before")]
     Replayed,
-    /// Its number was given to another stream under the same keys: sealing it would use a nonce twice.
+    /// Its number was given to another stream under the same keys: sealing it would use a nonce
+    /// twice.
     #[error("the number of this session was used before under the same keys")]
     Repeated,
     /// A record does not open: it was changed, or is out of its place.
@@ -91,7 +93,8 @@ enum Stage {
     AwaitNode { noise: Box<HandshakeState>, shared: Arc<SenderKeys> },
     /// Sender, session: nothing is written yet.
     BeforeSetSyn { shared: Arc<SenderKeys>, gateway: PublicKey, keys: Arc<TransferKeys> },
-    /// Sender, session: the gateway has not answered. What the machine writes is sealed for the node and follows the greeting.
+    /// Sender, session: the gateway has not answered. What the machine writes is sealed for the
+    /// node and follows the greeting.
     AwaitGateway { noise: Box<HandshakeState>, sealed: Sealed, begun: bool },
     /// Gateway: the sender has not said who it is.
     AwaitSender(Arc<Doorkeeper>),
@@ -182,7 +185,8 @@ impl Guard {
         }
     }
 
-    /// Seals at most this many octets in a record, and never more than [`MAX_PLAIN`]: the peer's memory limit.
+    /// Seals at most this many octets in a record, and never more than [`MAX_PLAIN`]: the peer's
+    /// memory limit.
     pub fn sealing_at_most(self, most: usize) -> Self {
         let most = most.min(MAX_PLAIN);
         Self { most, later: most, ..self }
@@ -208,8 +212,9 @@ impl Guard {
         }
     }
 
-    /// The peer has begun as a known peer does: with a greeting of a key that is known here, or, on a session, with the JOIN of
-    /// a transfer that was asked for. Both may be replayed, so this is less than [`Guard::is_proven`].
+    /// The peer has begun as a known peer does: with a greeting of a key that is known here, or, on
+    /// a session, with the JOIN of a transfer that was asked for. Both may be replayed, so this is
+    /// less than [`Guard::is_proven`].
     pub fn is_introduced(&self) -> bool {
         matches!(self.stage, Stage::AwaitRequest { .. } | Stage::AwaitProof { .. }) || self.is_proven()
     }
@@ -259,7 +264,8 @@ impl Guard {
         self.plain.push_back(octets);
     }
 
-    /// The SETSYN goes to the gateway in the greeting, and to the node as the JOIN that it has to be.
+    /// The SETSYN goes to the gateway in the greeting, and to the node as the JOIN that it has to
+    /// be.
     fn greet(&mut self, setsyn: &Bytes) -> Result<(), Refused> {
         let mut decoder = Decoder::new();
         decoder.push(setsyn.clone());
@@ -283,8 +289,8 @@ impl Guard {
         Ok(())
     }
 
-    /// What the socket shall be given next. Hand it over whole before asking again, and ask only when the socket takes it:
-    /// what waits here longer shares a record.
+    /// What the socket shall be given next. Hand it over whole before asking again, and ask only
+    /// when the socket takes it: what waits here longer shares a record.
     pub fn poll_transmit(&mut self) -> Option<Bytes> {
         if let Some(octets) = self.ready.pop_front() {
             self.waiting -= octets.len();
@@ -439,7 +445,8 @@ impl Guard {
                 if opened.is_empty() {
                     return Ok((Stage::AwaitRequest { shared, sealed }, false));
                 }
-                // The rest of a request with a manifest may be in later records; the machine reads it.
+                // The rest of a request with a manifest may be in later records; the machine reads
+                // it.
                 let transfer = transfer_of_request(&opened).ok_or(Refused::Garbled)?;
                 if !shared.bind(transfer, sealed.into.keys()) {
                     return Err(Refused::Stranger);
@@ -552,7 +559,8 @@ fn answer(
         }
     };
     let member = shared.find(&peer).ok_or(Refused::Stranger)?;
-    // Senders of older versions do not number what they say to a node: theirs is answered each time, and no more than that.
+    // Senders of older versions do not number what they say to a node: theirs is answered each
+    // time, and no more than that.
     if let Ok(number) = number[..].try_into()
         && !shared.admit(&member, u64::from_be_bytes(number))
     {

@@ -1,7 +1,7 @@
 //! Keys, and how they are written down.
 //!
-//! A key is one line of text: what it is, a colon, and its octets in hexadecimal. A file of keys has one to a line; lines that
-//! are empty or begin with `#` say nothing.
+//! A key is one line of text: what it is, a colon, and its octets in hexadecimal. A file of keys
+//! has one to a line; lines that are empty or begin with `#` say nothing.
 
 use alloc::format;
 use alloc::string::String;
@@ -16,7 +16,8 @@ use crate::octets::NoEntropy;
 use crate::octets::{Hex, KEY, Secret, from_hex};
 use crate::signature::{SigningKey, VerifyingKey};
 
-/// A secret that nobody else may have: an X25519 private key. It is not shown by `Debug`, and is overwritten when it goes.
+/// A secret that nobody else may have: an X25519 private key. It is not shown by `Debug`, and is
+/// overwritten when it goes.
 #[derive(Clone)]
 pub struct SecretKey(Secret);
 
@@ -132,7 +133,8 @@ pub enum KeyText {
     Verifying(VerifyingKey),
 }
 
-/// A text that is no key, or not the one that is wanted. It does not repeat the text, which may be a secret.
+/// A text that is no key, or not the one that is wanted. It does not repeat the text, which may be
+/// a secret.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum BadKey {
     /// No such word before the colon.
@@ -183,7 +185,8 @@ impl KeyText {
         }
     }
 
-    /// The line that stands in a file. It is not `Display`, so that no secret is printed by mistake.
+    /// The line that stands in a file. It is not `Display`, so that no secret is printed by
+    /// mistake.
     pub fn to_line(&self) -> String {
         let line = |octets: &[u8]| format!("{}:{}", self.kind(), Hex(octets));
         match self {

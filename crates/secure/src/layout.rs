@@ -11,7 +11,8 @@ pub(crate) const JOIN: usize = 11;
 /// The control stream's number; sessions are numbered from 0.
 pub(crate) const CONTROL: u8 = 255;
 
-/// The nonce of a stream's record with this number, below 2^56. It is not sent: a record opens in its own place only.
+/// The nonce of a stream's record with this number, below 2^56. It is not sent: a record opens in
+/// its own place only.
 pub(crate) const fn nonce(stream: u8, record: u64) -> u64 {
     (stream as u64) << 56 | record
 }

@@ -1,12 +1,15 @@
-//! Signed firmware manifests: SUIT envelopes (draft-ietf-suit-manifest), whose information model is RFC 9124.
+//! Signed firmware manifests: SUIT envelopes (draft-ietf-suit-manifest), whose information model is
+//! RFC 9124.
 //!
-//! The profile is the part of SUIT that admits one file to one component of a device. A manifest names the file by length and
-//! SHA-256, the devices by vendor and class, and has a sequence number and maybe a last moment
-//! (draft-ietf-suit-update-management). Ed25519 signs it (COSE_Sign1, RFC 9052, with a detached payload). What is not of the
-//! profile is refused by its name, as section 6.2 of the draft asks for commands that are not supported; so is CBOR that is not
-//! encoded deterministically (RFC 8949, section 4.2.1).
+//! The profile is the part of SUIT that admits one file to one component of a device. A manifest
+//! names the file by length and SHA-256, the devices by vendor and class, and has a sequence number
+//! and maybe a last moment (draft-ietf-suit-update-management). Ed25519 signs it (COSE_Sign1, RFC
+//! 9052, with a detached payload). What is not of the profile is refused by its name, as section
+//! 6.2 of the draft asks for commands that are not supported; so is CBOR that is not encoded
+//! deterministically (RFC 8949, section 4.2.1).
 //!
-//! There is no clock and no storage here: the caller gives the time and what it has admitted before.
+//! There is no clock and no storage here: the caller gives the time and what it has admitted
+//! before.
 
 mod read;
 mod write;
@@ -15,11 +18,12 @@ use anabranch_wire::set::RefuseReason;
 
 use crate::signature::{FileDigest, Signature, VerifyingKey};
 
-/// The longest envelope, in octets: it goes with a request, and a node holds it before it knows whose it is. One that
-/// [`Manifest::sign`] makes has about 300.
+/// The longest envelope, in octets: it goes with a request, and a node holds it before it knows
+/// whose it is. One that [`Manifest::sign`] makes has about 300.
 pub const MAX_ENVELOPE: usize = 1024;
 
-/// Octets that checking a signature allocates at most, beside those of the envelope: the heads of COSE's Sig_structure.
+/// Octets that checking a signature allocates at most, beside those of the envelope: the heads of
+/// COSE's Sig_structure.
 pub const STATEMENT_OVERHEAD: usize = 24;
 
 /// The longest name of a component, in octets.
@@ -45,7 +49,8 @@ pub struct Manifest<'a> {
     pub use_before: Option<u64>,
 }
 
-/// An envelope whose manifest has been read. Nobody has looked at its signatures yet: see [`Envelope::is_signed_by`].
+/// An envelope whose manifest has been read. Nobody has looked at its signatures yet: see
+/// [`Envelope::is_signed_by`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Envelope<'a> {
     manifest: Manifest<'a>,
@@ -61,7 +66,8 @@ pub enum BadEnvelope {
     /// It is longer than [`MAX_ENVELOPE`].
     #[error("it is longer than {MAX_ENVELOPE} bytes")]
     TooLong,
-    /// CBOR that ends too early, goes on too long, has another type or order, or is not encoded deterministically.
+    /// CBOR that ends too early, goes on too long, has another type or order, or is not encoded
+    /// deterministically.
     #[error("{0} is not deterministic CBOR of the expected type")]
     Malformed(&'static str),
     /// SUIT or COSE has a meaning for it, or may have one later, that is not of the profile.
@@ -101,8 +107,8 @@ pub struct Highest {
 /// 2026-01-01. This program is younger: a clock that says less was never set.
 pub const YOUNGER: u64 = 1_767_225_600;
 
-/// The time of a clock in seconds since 1970, or after every expiry if the clock was never set. A device whose clock begins in
-/// 1970 must not take what expired long ago.
+/// The time of a clock in seconds since 1970, or after every expiry if the clock was never set. A
+/// device whose clock begins in 1970 must not take what expired long ago.
 pub const fn if_set(clock: u64) -> u64 {
     if clock < YOUNGER { u64::MAX } else { clock }
 }
@@ -137,11 +143,11 @@ impl From<NotAdmitted> for RefuseReason {
 }
 
 impl Manifest<'_> {
-    /// Whether `file` may go to `device` at `now`, in seconds since 1970, after `highest`. A device without a clock says
-    /// [`u64::MAX`], and takes no manifest that expires; see also [`if_set`].
+    /// Whether `file` may go to `device` at `now`, in seconds since 1970, after `highest`. A device
+    /// without a clock says [`u64::MAX`], and takes no manifest that expires; see also [`if_set`].
     ///
-    /// Lower numbers are refused (section 8.4.2 of the draft). The last number admits its own file again, so that a delivery
-    /// that was cut off can be repeated.
+    /// Lower numbers are refused (section 8.4.2 of the draft). The last number admits its own file
+    /// again, so that a delivery that was cut off can be repeated.
     ///
     /// # Errors
     /// The first reason against it.
@@ -187,7 +193,8 @@ impl<'a> Envelope<'a> {
         &self.manifest
     }
 
-    /// Whether one of its signatures is by the owner of this key. Signatures by other algorithms are nobody's.
+    /// Whether one of its signatures is by the owner of this key. Signatures by other algorithms
+    /// are nobody's.
     pub fn is_signed_by(&self, key: &VerifyingKey) -> bool {
         let mut blocks = read::Blocks::new(self.blocks);
         core::iter::from_fn(|| blocks.next().ok().flatten()).any(|block| {

@@ -1,4 +1,5 @@
-//! The node's side: whom it takes files from, and the keys of the transfers that they have asked for.
+//! The node's side: whom it takes files from, and the keys of the transfers that they have asked
+//! for.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -19,7 +20,8 @@ pub struct WhoMay {
     pub own: Option<SecretKey>,
     /// Senders that are known.
     pub senders: Vec<PublicKey>,
-    /// Pre-shared keys that senders may have instead, each with a name of its own: it tells their holders apart.
+    /// Pre-shared keys that senders may have instead, each with a name of its own: it tells their
+    /// holders apart.
     pub shared: Vec<(Arc<str>, SharedKey)>,
 }
 
@@ -78,14 +80,15 @@ impl NodeKeys {
         transfers.kept.retain(|(_, keys)| !keys.is_revoked());
     }
 
-    /// The machine's present transfer, and the one that its owner is asked about. No request evicts their keys, also not one of the
-    /// same sender.
+    /// The machine's present transfer, and the one that its owner is asked about. No request evicts
+    /// their keys, also not one of the same sender.
     pub fn set_live(&self, live: [Option<TransferId>; 2]) {
         self.transfers.lock().unwrap_or_else(PoisonError::into_inner).live = live;
     }
 
-    /// Refuses greetings up to these numbers, which were stored before a restart. `ledger` is called with each higher number,
-    /// and has stored it when it returns: without a ledger a restarted node answers each recorded greeting once more.
+    /// Refuses greetings up to these numbers, which were stored before a restart. `ledger` is
+    /// called with each higher number, and has stored it when it returns: without a ledger a
+    /// restarted node answers each recorded greeting once more.
     pub fn remember(&self, floors: impl IntoIterator<Item = (PublicKey, u64)>, ledger: Ledger) {
         self.senders.remember(floors, ledger);
     }
@@ -120,8 +123,8 @@ impl NodeKeys {
         transfers.kept.iter().find(|(id, _)| *id == transfer).map(|(_, keys)| Arc::clone(keys))
     }
 
-    /// A sender asks for a transfer. Its sessions use these keys from now on; false if the transfer is another sender's. What a
-    /// sender asks for pushes out only what it has asked for itself.
+    /// A sender asks for a transfer. Its sessions use these keys from now on; false if the transfer
+    /// is another sender's. What a sender asks for pushes out only what it has asked for itself.
     pub(crate) fn bind(&self, transfer: TransferId, keys: &Arc<TransferKeys>) -> bool {
         let mut transfers = self.transfers.lock().unwrap_or_else(PoisonError::into_inner);
         let Transfers { kept, live } = &mut *transfers;

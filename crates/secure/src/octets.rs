@@ -14,7 +14,8 @@ pub(crate) const KEY: usize = 32;
 #[error("the host has no random numbers to give")]
 pub struct NoEntropy;
 
-/// Octets of a secret key. They are boxed, as a move of the owner would leave a copy behind, and overwritten on drop.
+/// Octets of a secret key. They are boxed, as a move of the owner would leave a copy behind, and
+/// overwritten on drop.
 #[derive(Clone)]
 pub(crate) struct Secret(Box<[u8; KEY]>);
 
@@ -102,7 +103,8 @@ mod tests {
         assert_eq!(LEFT.get(), [0; KEY]);
     }
 
-    /// A key that is moved has its octets where they were: a move leaves no copy that is not overwritten.
+    /// A key that is moved has its octets where they were: a move leaves no copy that is not
+    /// overwritten.
     #[test]
     fn a_key_that_is_moved_leaves_no_copy() {
         use crate::{KeyText, SecretKey, SharedKey, SigningKey, WhoMay};

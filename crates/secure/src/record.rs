@@ -1,7 +1,8 @@
 //! Records: what is written on a stream once two know each other.
 //!
-//! A record's nonce is not sent. It is the number of the stream within its transfer and the number of the record within its
-//! stream, so that a record that is replayed, left out, or moved to another stream does not open.
+//! A record's nonce is not sent. It is the number of the stream within its transfer and the number
+//! of the record within its stream, so that a record that is replayed, left out, or moved to
+//! another stream does not open.
 
 use std::fmt;
 use std::sync::Arc;
@@ -53,8 +54,8 @@ impl TransferKeys {
         greeting::peer(self.noise.get_remote_static())
     }
 
-    /// What seals the stream with this number; `None` if it was handed out before. Nonces are counted from there, so that none is
-    /// ever used twice under these keys.
+    /// What seals the stream with this number; `None` if it was handed out before. Nonces are
+    /// counted from there, so that none is ever used twice under these keys.
     pub(crate) fn sealer(self: &Arc<Self>, stream: u8) -> Option<Sealer> {
         let bit = 1 << (stream % 64);
         let was = self.used[usize::from(stream / 64)].fetch_or(bit, Ordering::Relaxed);
@@ -73,10 +74,12 @@ impl fmt::Debug for TransferKeys {
     }
 }
 
-/// Records of one direction of one stream at most: the nonce has 56 bits for their number, and Noise keeps 2^64 - 1 for itself.
+/// Records of one direction of one stream at most: the nonce has 56 bits for their number, and
+/// Noise keeps 2^64 - 1 for itself.
 const RECORDS: u64 = (1 << 56) - 1;
 
-/// Records of one direction of one stream, as they are counted. It is never copied: a copy would give each nonce again.
+/// Records of one direction of one stream, as they are counted. It is never copied: a copy would
+/// give each nonce again.
 #[derive(Debug)]
 struct Count {
     stream: u8,
@@ -178,8 +181,9 @@ mod tests {
         [near, far].map(|noise| Arc::new(TransferKeys::new(noise, None).unwrap()))
     }
 
-    /// The key schedule up to 65,535 sessions. One handshake has numbers for 255 sessions; the next one begins anew with other
-    /// keys. The plaintext is always the same: the same key and nonce would give the same record.
+    /// The key schedule up to 65,535 sessions. One handshake has numbers for 255 sessions; the next
+    /// one begins anew with other keys. The plaintext is always the same: the same key and nonce
+    /// would give the same record.
     #[test]
     fn no_key_and_nonce_seal_twice_in_65535_sessions() {
         const SESSIONS: usize = 65_535;

@@ -98,7 +98,8 @@ impl Roster {
         }
     }
 
-    /// Refuses what these senders have said before, up to these numbers, and tells `ledger` of every higher one.
+    /// Refuses what these senders have said before, up to these numbers, and tells `ledger` of
+    /// every higher one.
     pub(crate) fn remember(&self, floors: impl IntoIterator<Item = (PublicKey, u64)>, ledger: Ledger) {
         let mut members = self.members.write().unwrap_or_else(PoisonError::into_inner);
         for (sender, floor) in floors {
@@ -125,7 +126,8 @@ impl Roster {
     pub(crate) fn admit(&self, member: &Member, number: u64) -> bool {
         let mut seen = member.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let admitted = seen.admit(number);
-        // Holders of a pre-shared key may have clocks of their own: what was highest says nothing of the others.
+        // Holders of a pre-shared key may have clocks of their own: what was highest says nothing
+        // of the others.
         if let (Some(true), Peer::Known(sender), Some(ledger)) = (admitted, &member.peer, self.ledger.get()) {
             ledger(*sender, number);
         }

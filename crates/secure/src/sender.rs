@@ -29,9 +29,10 @@ pub struct SenderKeys {
 }
 
 impl SenderKeys {
-    /// For a transfer from `own` to `node`. Each greeting has a higher number than the last, and at least that of `clock`, which
-    /// has to be more than any that this key has used before: microseconds since 1970 are. Who asks the clock each time is
-    /// also ahead of another process with the same key that began later.
+    /// For a transfer from `own` to `node`. Each greeting has a higher number than the last, and at
+    /// least that of `clock`, which has to be more than any that this key has used before:
+    /// microseconds since 1970 are. Who asks the clock each time is also ahead of another process
+    /// with the same key that began later.
     pub fn new(own: SecretKey, node: Acquaintance, clock: fn() -> u64) -> Arc<Self> {
         Arc::new(Self { own, node, number: AtomicU64::new(0), clock, transfer: Mutex::default() })
     }

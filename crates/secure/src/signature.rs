@@ -1,7 +1,9 @@
-//! Detached Ed25519 signatures over files, for a node that hands on nothing that its owner has not signed.
+//! Detached Ed25519 signatures over files, for a node that hands on nothing that its owner has not
+//! signed.
 //!
-//! What is signed is not the file but its length and SHA-256, behind a text that no other program signs: the signature can be
-//! checked before the first octet has come, and the octets against the digest as they come.
+//! What is signed is not the file but its length and SHA-256, behind a text that no other program
+//! signs: the signature can be checked before the first octet has come, and the octets against the
+//! digest as they come.
 
 use alloc::boxed::Box;
 use core::fmt;
@@ -154,8 +156,8 @@ impl fmt::Debug for VerifyingKey {
     }
 }
 
-/// What `ed25519_dalek`'s `verify_strict` does, with two multiplications one after the other instead of one of two points: it takes
-/// longer, and 3 kB of stack less.
+/// What `ed25519_dalek`'s `verify_strict` does, with two multiplications one after the other
+/// instead of one of two points: it takes longer, and 3 kB of stack less.
 #[cfg(any(test, not(feature = "std")))]
 mod small {
     use curve25519_dalek::constants::ED25519_BASEPOINT_POINT;
@@ -165,7 +167,8 @@ mod small {
 
     use super::SIGNATURE;
 
-    /// RFC 8032, section 5.1.7, without cofactors. Points of small order are refused, as signatures by them hold for many statements.
+    /// RFC 8032, section 5.1.7, without cofactors. Points of small order are refused, as signatures
+    /// by them hold for many statements.
     pub(super) fn holds(
         key: &ed25519_dalek::VerifyingKey,
         statement: &[u8],
@@ -226,7 +229,8 @@ mod tests {
         }
     }
 
-    /// Both ways to check agree: on signatures, on changed ones, and on those that only a check that is not strict lets through.
+    /// Both ways to check agree: on signatures, on changed ones, and on those that only a check
+    /// that is not strict lets through.
     #[test]
     fn the_small_check_agrees_with_the_library_s() {
         use curve25519_dalek::constants::EIGHT_TORSION;

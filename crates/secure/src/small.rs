@@ -1,8 +1,9 @@
-//! The node's side for machines with little memory: the same octets on the wire as [`Guard`](crate) of a larger node, in buffers whose
-//! size is known before. It needs `alloc` alone, and its entropy is given to it.
+//! The node's side for machines with little memory: the same octets on the wire as [`Guard`](crate)
+//! of a larger node, in buffers whose size is known before. It needs `alloc` alone, and its entropy
+//! is given to it.
 //!
-//! It does not remember greetings: one that is recorded and sent again is answered again, which costs the node a handshake and
-//! gains its sender nothing, as the keys are new each time.
+//! It does not remember greetings: one that is recorded and sent again is answered again, which
+//! costs the node a handshake and gains its sender nothing, as the keys are new each time.
 
 mod noise;
 
@@ -27,8 +28,9 @@ pub type Entropy = fn(&mut [u8]) -> Result<(), NoEntropy>;
 /// Number of transfers whose keys are kept: the present one, and the one last asked for.
 pub const KEPT: usize = 2;
 
-/// Octets of plaintext that a sender puts into a record at most, for a node with this buffer: an eighth of it, from 256 octets
-/// to 16 KiB. A node has to hold a record whole before it can open it, one for each session.
+/// Octets of plaintext that a sender puts into a record at most, for a node with this buffer: an
+/// eighth of it, from 256 octets to 16 KiB. A node has to hold a record whole before it can open
+/// it, one for each session.
 pub const fn record(buffer: u64) -> usize {
     let eighth = buffer / 8;
     if eighth < 256 {
@@ -40,8 +42,8 @@ pub const fn record(buffer: u64) -> usize {
     }
 }
 
-/// A stream is to be reset: its peer has not shown a key that is known, or what it sent was changed, out of place, or longer
-/// than there is room for.
+/// A stream is to be reset: its peer has not shown a key that is known, or what it sent was
+/// changed, out of place, or longer than there is room for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("its peer is not known, or what it sent was changed or is too long")]
 pub struct Refused;
@@ -108,7 +110,8 @@ impl Node {
         (KEPT + streams) * (keys + size_of::<usize>())
     }
 
-    /// The sender that has asked for a transfer; `None` if all that is known is that it has the shared key.
+    /// The sender that has asked for a transfer; `None` if all that is known is that it has the
+    /// shared key.
     pub fn sender(&self, transfer: TransferId) -> Option<PublicKey> {
         self.of(transfer)?.peer()
     }
@@ -117,7 +120,8 @@ impl Node {
         self.transfers.iter().flatten().find(|(id, _)| *id == transfer).map(|(_, keys)| keys)
     }
 
-    /// A sender asks for a transfer; false if that is another sender's. The keys of `live` transfers are never evicted.
+    /// A sender asks for a transfer; false if that is another sender's. The keys of `live`
+    /// transfers are never evicted.
     fn bind(&mut self, transfer: TransferId, keys: &Arc<Keys>, live: Live) -> bool {
         if self.of(transfer).is_some_and(|known| known.peer() != keys.peer()) {
             return false;
@@ -221,8 +225,9 @@ impl Stream {
         *self = Self { stage: Stage::Fresh, keys: None, number: CONTROL, opened: 0, sealed: 0, frame };
     }
 
-    /// Takes octets from the socket, up to the end of one message or record, so that a call allocates no more than one of them needs.
-    /// Returns their number, and what they lead to. The keys of `live` transfers stay, whatever is asked for.
+    /// Takes octets from the socket, up to the end of one message or record, so that a call
+    /// allocates no more than one of them needs. Returns their number, and what they lead to. The
+    /// keys of `live` transfers stay, whatever is asked for.
     ///
     /// # Errors
     /// The stream is to be reset.
@@ -308,8 +313,9 @@ impl Stream {
             Stage::Control(transfer) => {
                 let plain = self.open()?;
                 let keys = self.keys.as_ref().ok_or(Refused)?;
-                // A request with a manifest takes several records. Requests of others may have evicted its keys in between,
-                // and the machine must not begin a transfer under the keys of another sender.
+                // A request with a manifest takes several records. Requests of others may have
+                // evicted its keys in between, and the machine must not begin a transfer under the
+                // keys of another sender.
                 let is_own = match node.of(transfer) {
                     Some(kept) => kept.peer() == keys.peer(),
                     None => node.bind(transfer, keys, live),

@@ -1,5 +1,5 @@
-//! What a caching node thinks of one forwarded segment: its decision, with what the link layer reports of it and
-//! the timer looked after.
+//! What a caching node thinks of one forwarded segment: its decision, with what the link layer
+//! reports of it and the timer looked after.
 
 use std::hint::black_box;
 use std::net::{IpAddr, Ipv6Addr};
@@ -16,7 +16,8 @@ fn address(last: u16) -> IpAddr {
     IpAddr::V6(Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, last))
 }
 
-/// One round of a connection: data forth and its acknowledgement back, with or without the rest of the work.
+/// One round of a connection: data forth and its acknowledgement back, with or without the rest of
+/// the work.
 struct Traffic {
     node: Node,
     now: Instant,

@@ -1,5 +1,6 @@
-//! The dumbbell: 100 TCP flows, each from a sender of its own to a receiver of its own, share one 1 Gbit/s
-//! bottleneck between two routers. Every data packet takes three links, every acknowledgement three back.
+//! The dumbbell: 100 TCP flows, each from a sender of its own to a receiver of its own, share one 1
+//! Gbit/s bottleneck between two routers. Every data packet takes three links, every
+//! acknowledgement three back.
 
 use std::time::Duration as WallDuration;
 

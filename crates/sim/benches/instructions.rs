@@ -1,5 +1,6 @@
-//! Instruction counts of the hot paths, which no neighbour on the machine disturbs. Needs valgrind and the
-//! program gungraun-runner; `cargo xtask bench` fetches both. Without them it says so and measures nothing.
+//! Instruction counts of the hot paths, which no neighbour on the machine disturbs. Needs valgrind
+//! and the program gungraun-runner; `cargo xtask bench` fetches both. Without them it says so and
+//! measures nothing.
 
 #![allow(missing_docs, reason = "the macros write what has none")]
 

@@ -21,7 +21,8 @@ use support::one_hop;
 /// Packets per measured iteration.
 const PACKETS: u64 = 10_000;
 
-/// Enqueue, transmit, deliver: with `ahead` packets in the link, send one and take the next that arrives.
+/// Enqueue, transmit, deliver: with `ahead` packets in the link, send one and take the next that
+/// arrives.
 fn packet(c: &mut Criterion) {
     let mut group = c.benchmark_group("packet over one link");
     group.throughput(Throughput::Elements(PACKETS));
@@ -59,7 +60,8 @@ fn packet(c: &mut Criterion) {
     group.finish();
 }
 
-/// A data segment there and its acknowledgement back, with all of both TCPs, applications and timers.
+/// A data segment there and its acknowledgement back, with all of both TCPs, applications and
+/// timers.
 fn segment(c: &mut Criterion) {
     let mut group = c.benchmark_group("tcp over one hop");
     let mut sim = one_hop();

@@ -1,4 +1,5 @@
-//! The bare event queue in the hold model: with n events pending, take the next and schedule another.
+//! The bare event queue in the hold model: with n events pending, take the next and schedule
+//! another.
 
 use anabranch_core::time::{Duration, Instant};
 use anabranch_sim::engine::EventQueue;

@@ -1,5 +1,5 @@
-//! What a transmission costs: with 50 stations, with 1,000 at the same density, and with 50 among 950 that nobody
-//! hears; and building the lists of neighbours.
+//! What a transmission costs: with 50 stations, with 1,000 at the same density, and with 50 among
+//! 950 that nobody hears; and building the lists of neighbours.
 
 use anabranch_core::time::Duration;
 use anabranch_sim::radio::{LogDistance, MacConfig, RadioConfig, Station};
@@ -40,7 +40,8 @@ fn transmission(c: &mut Criterion) {
     let disk = RadioConfig::o_qpsk(RANGE);
     let mac = MacConfig { max_frame_retries: 7, ..disk.mac };
     let powers = LogDistance { shadowing_db: 0.0, ..LogDistance::default() };
-    // Without the transitional region: a neighbour is one that receives nearly all, so that rounds are of as many frames.
+    // Without the transitional region: a neighbour is one that receives nearly all, so that rounds
+    // are of as many frames.
     let reliable = LogDistance { sensitivity_dbm: -95.0, preamble_sinr_db: 0.0, ..powers };
     let cases = [
         ("unit disk", disk, 50, 0),
@@ -51,7 +52,8 @@ fn transmission(c: &mut Criterion) {
     ];
     for (name, config, active, idle) in cases {
         let (mut air, mut traffic) = busy(config, active, idle);
-        // One simulated second of 50 stations, less of more, so that each round is of some 400 frames.
+        // One simulated second of 50 stations, less of more, so that each round is of some 400
+        // frames.
         let step = Duration::from_millis(50_000 / active as u64);
         let mut stop = air.now + Duration::from_secs(10);
         traffic.run(&mut air, stop, |_| {});

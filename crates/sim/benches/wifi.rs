@@ -1,4 +1,5 @@
-//! What an 802.11 transmission costs: among 100 stations, by the number of those that hear it, and among many that do not.
+//! What an 802.11 transmission costs: among 100 stations, by the number of those that hear it, and
+//! among many that do not.
 
 use anabranch_core::time::Duration;
 use anabranch_sim::wifi::{Rate, Station, WifiConfig};

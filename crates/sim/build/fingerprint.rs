@@ -1,5 +1,5 @@
-//! A SHA-256 over the sources of crates and over the entries of the lock file for their dependencies. The build scripts of crates
-//! whose code decides results include this file.
+//! A SHA-256 over the sources of crates and over the entries of the lock file for their
+//! dependencies. The build scripts of crates whose code decides results include this file.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
-/// Sets the environment variable `name` for the crate that is built, the last of `names`: the fingerprint of these crates, by the names
-/// of their folders.
+/// Sets the environment variable `name` for the crate that is built, the last of `names`: the
+/// fingerprint of these crates, by the names of their folders.
 pub(crate) fn set(name: &str, names: &[&str]) {
     let own = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it"));
     let mut hash = Sha256::new_with_prefix(b"anabranch build 1\0");
@@ -19,7 +19,8 @@ pub(crate) fn set(name: &str, names: &[&str]) {
         }
         lock_entries(&crates, names, &mut hash);
     } else {
-        // A package has no neighbours: the versions of its dependencies are those that its manifest asks for.
+        // A package has no neighbours: the versions of its dependencies are those that its manifest
+        // asks for.
         hash.update(std::env::var("CARGO_PKG_VERSION").expect("cargo sets it"));
         sources(&own, names.last().expect("the crate itself"), &mut hash);
     }
@@ -39,8 +40,8 @@ fn sources(folder: &Path, name: &str, hash: &mut Sha256) {
     collect(&folder.join("src"), &mut files);
     files.sort();
     for file in files {
-        // Each file by itself: a folder would make the script run again for tests, which decide nothing. A new file is named
-        // by a `mod` in a file that is watched.
+        // Each file by itself: a folder would make the script run again for tests, which decide
+        // nothing. A new file is named by a `mod` in a file that is watched.
         println!("cargo::rerun-if-changed={}", file.display());
         let content = fs::read(&file).unwrap_or_default();
         let place = file.strip_prefix(folder).unwrap_or(&file);

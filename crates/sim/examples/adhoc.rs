@@ -1,7 +1,8 @@
-//! Seven sources near an event stream to one sink through 100 nodes on 802.11 with AODV: what comes of it, and how long
-//! it takes to simulate.
+//! Seven sources near an event stream to one sink through 100 nodes on 802.11 with AODV: what comes
+//! of it, and how long it takes to simulate.
 //!
-//! `cargo run --release -p anabranch-sim --example adhoc -- full`. Without `full`, the same rows from short runs.
+//! `cargo run --release -p anabranch-sim --example adhoc -- full`. Without `full`, the same rows
+//! from short runs.
 
 #![expect(clippy::disallowed_types, reason = "it measures the wall's time")]
 

@@ -1,6 +1,7 @@
-//! Packets put together at each hop, and fragments passed on one by one, as `docs/reference/radio.md` has it:
-//! `cargo run --release -p anabranch-sim --example fragments -- full`. Without `full`, the same rows from short
-//! runs.
+//! Packets put together at each hop, and fragments passed on one by one, as
+//! `docs/reference/radio.md` has it:
+//! `cargo run --release -p anabranch-sim --example fragments -- full`. Without `full`, the same
+//! rows from short runs.
 
 use std::io::{self, Write};
 

@@ -1,5 +1,6 @@
 //! TCP over 6LoWPAN, one to three hops, as `docs/reference/radio.md` has it:
-//! `cargo run --release -p anabranch-sim --example hops -- full`. Without `full`, the same rows from short runs.
+//! `cargo run --release -p anabranch-sim --example hops -- full`. Without `full`, the same rows
+//! from short runs.
 
 use std::io::{self, Write};
 

@@ -1,5 +1,6 @@
-//! The tables of `docs/reference/radio.md`: `cargo run --release -p anabranch-sim --example radio -- full`.
-//! Without `full`, the same rows from short runs.
+//! The tables of `docs/reference/radio.md`:
+//! `cargo run --release -p anabranch-sim --example radio -- full`. Without `full`, the same rows
+//! from short runs.
 
 use std::io::{self, Write};
 
@@ -125,8 +126,8 @@ fn hidden_terminals(out: &mut impl Write, seconds: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// Two senders so far to the left and right of a receiver: the share of their frames that arrives, and how often
-/// each is on air.
+/// Two senders so far to the left and right of a receiver: the share of their frames that arrives,
+/// and how often each is on air.
 fn two_senders(config: RadioConfig, metres: f64, rate: f64, seconds: u64) -> [f64; 2] {
     let mut air = Air::new(config, &[(0.0, 0.0), (-metres, 0.0), (metres, 0.0)], 1);
     let flow = |from| Flow { from, to: Some(0), psdu_len: 127, rate };

@@ -1,5 +1,6 @@
-//! 1,000 nodes on one channel build paths, and 50 of them send to the root: what that takes of memory and time. The figures
-//! are in `docs/evidence/performance.md`; with `full` as the argument they are measured, and else less traffic is sent.
+//! 1,000 nodes on one channel build paths, and 50 of them send to the root: what that takes of
+//! memory and time. The figures are in `docs/evidence/performance.md`; with `full` as the argument
+//! they are measured, and else less traffic is sent.
 
 #![expect(clippy::disallowed_types, reason = "it measures the wall's time")]
 

@@ -1,5 +1,6 @@
-//! The tables of `docs/reference/wifi.md`: `cargo run --release -p anabranch-sim --example wifi -- full`. Without
-//! `full`, the same rows from short runs.
+//! The tables of `docs/reference/wifi.md`:
+//! `cargo run --release -p anabranch-sim --example wifi -- full`. Without `full`, the same rows
+//! from short runs.
 
 use std::io::{self, Write};
 
@@ -37,7 +38,8 @@ fn access(rts: bool) -> (&'static str, u16) {
     if rts { ("RTS/CTS", 0) } else { ("basic", 2347) }
 }
 
-/// Payload in kbit/s, and the share of RTS or data without an answer, of n senders around a receiver.
+/// Payload in kbit/s, and the share of RTS or data without an answer, of n senders around a
+/// receiver.
 fn saturated(config: WifiConfig, n: u32, seconds: u64) -> (f64, f64) {
     let mut dcf = Dcf::new(config, &star(n as usize, 20.0), 1);
     let senders: Vec<u32> = (1..=n).collect();

@@ -1,6 +1,6 @@
-//! Addresses of simulated nodes. Inside a run a node is its index; where octets leave the simulator (SET
-//! messages, captures, TUN devices) it has an address of a private range: `fd00::/64` (RFC 4193) or
-//! `10.0.0.0/8` (RFC 1918), host part the index plus one.
+//! Addresses of simulated nodes. Inside a run a node is its index; where octets leave the simulator
+//! (SET messages, captures, TUN devices) it has an address of a private range: `fd00::/64` (RFC 4193)
+//! or `10.0.0.0/8` (RFC 1918), host part the index plus one.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

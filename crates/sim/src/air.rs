@@ -1,9 +1,10 @@
 //! What radios of any kind share: the channel between stations.
 //!
-//! `medium` says who hears what at a moment and which frames that spoils, [`geometry`] who hears whom at all,
-//! [`position`] and [`motion`] where stations are, [`propagation`] how strongly they are heard, [`modulation`] what it costs in bit errors, `meter` how long a
-//! radio did what, [`error`] what is refused. A radio makes its
-//! medium of a model of propagation and of rules for frames that overlap, and is told as a witness what happens.
+//! `medium` says who hears what at a moment and which frames that spoils, [`geometry`] who hears
+//! whom at all, [`position`] and [`motion`] where stations are, [`propagation`] how strongly they
+//! are heard, [`modulation`] what it costs in bit errors, `meter` how long a radio did what,
+//! [`error`] what is refused. A radio makes its medium of a model of propagation and of rules for
+//! frames that overlap, and is told as a witness what happens.
 
 pub mod error;
 pub mod geometry;

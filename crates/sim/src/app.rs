@@ -20,7 +20,8 @@ use crate::trace::ChunkView;
 use crate::transport::TransportConfig;
 use crate::world::World;
 
-/// A program on a node. It is called when something happens and acts through its [`Ctx`]; it never waits.
+/// A program on a node. It is called when something happens and acts through its [`Ctx`]; it never
+/// waits.
 ///
 /// What it has found out is read after the run, or between two steps of it, with
 /// [`crate::sim::Simulation::app`].
@@ -41,8 +42,8 @@ pub trait App: Any + Send {
         let _ = (ctx, from, from_port, to_port, payload);
     }
 
-    /// The node's AODV router has learned something of its way to a node. TCP connections there have been told that a
-    /// route has broken or was not found.
+    /// The node's AODV router has learned something of its way to a node. TCP connections there
+    /// have been told that a route has broken or was not found.
     fn on_route(&mut self, ctx: &mut Ctx<'_>, to: NodeId, change: RouteChange) {
         let _ = (ctx, to, change);
     }
@@ -55,8 +56,8 @@ pub trait App: Any + Send {
 
 /// An application's hands: its node, as it may touch it.
 ///
-/// Writes, reads and closes take effect on the wire when the application returns, all at once. A command on
-/// a connection that is over does nothing, or says so.
+/// Writes, reads and closes take effect on the wire when the application returns, all at once. A
+/// command on a connection that is over does nothing, or says so.
 #[derive(Debug)]
 pub struct Ctx<'a> {
     world: &'a mut World,
@@ -88,7 +89,8 @@ impl<'a> Ctx<'a> {
         self.world.network.find_node(name)
     }
 
-    /// Opens a connection to a port of a node; [`StreamEvent::Opened`] or [`StreamEvent::Closed`] follows.
+    /// Opens a connection to a port of a node; [`StreamEvent::Opened`] or [`StreamEvent::Closed`]
+    /// follows.
     pub fn connect(
         &mut self,
         node: NodeId,
@@ -98,8 +100,9 @@ impl<'a> Ctx<'a> {
         self.connect_on(0, node, port, config)
     }
 
-    /// As [`Ctx::connect`], over the path of that number: one of [`Ctx::paths`], which only a multipath connection keeps
-    /// to, or one that begins at an interface of the node ([`crate::sim::Builder::pin_path`]).
+    /// As [`Ctx::connect`], over the path of that number: one of [`Ctx::paths`], which only a
+    /// multipath connection keeps to, or one that begins at an interface of the node
+    /// ([`crate::sim::Builder::pin_path`]).
     pub fn connect_on(
         &mut self,
         path: u8,
@@ -118,8 +121,8 @@ impl<'a> Ctx<'a> {
         Ok(id)
     }
 
-    /// Opens a further subflow of a multipath connection, over the path of that number; `tcp` is how it behaves, if not as
-    /// the connection.
+    /// Opens a further subflow of a multipath connection, over the path of that number; `tcp` is
+    /// how it behaves, if not as the connection.
     pub fn join(
         &mut self,
         id: ConnId,
@@ -187,8 +190,8 @@ impl<'a> Ctx<'a> {
         self.world.hosts[self.node.index()].unbind(self.app, port);
     }
 
-    /// Sends a datagram to a port of a node. It leaves at once, and nobody says what becomes of it. The port that it is
-    /// from need not be bound.
+    /// Sends a datagram to a port of a node. It leaves at once, and nobody says what becomes of it.
+    /// The port that it is from need not be bound.
     ///
     /// # Errors
     ///
@@ -254,8 +257,8 @@ impl<'a> Ctx<'a> {
         }
     }
 
-    /// Changes how many octets are kept until they are acknowledged. Of a node whose send buffers are kept within a pool
-    /// this lasts until the next decision.
+    /// Changes how many octets are kept until they are acknowledged. Of a node whose send buffers
+    /// are kept within a pool this lasts until the next decision.
     pub fn set_send_buffer(&mut self, id: ConnId, octets: u32) {
         if let Some(entry) = self.world.hosts[self.node.index()].get(id) {
             entry.connection.set_send_buffer(octets);
@@ -263,19 +266,22 @@ impl<'a> Ctx<'a> {
         }
     }
 
-    /// The node's own paths to the root that are ready for packets, best first; none where nobody builds paths.
+    /// The node's own paths to the root that are ready for packets, best first; none where nobody
+    /// builds paths.
     pub fn paths(&self) -> impl Iterator<Item = &OwnPath> {
         self.world.network.own_paths(self.node).iter().filter(|path| path.confirmed)
     }
 
-    /// The node has paths of its own, or will have: it builds them, and is not the root, to which they lead.
+    /// The node has paths of its own, or will have: it builds them, and is not the root, to which
+    /// they lead.
     pub fn has_paths(&self) -> bool {
         let network = &self.world.network;
         network.has_router(self.node) && network.root() != Some(self.node)
     }
 
-    /// What is known now of one of these paths, for segments with so many octets of payload: its length; and, as far as
-    /// every node on it knows its link, round-trip time and service time by sections V to VII of the paper.
+    /// What is known now of one of these paths, for segments with so many octets of payload: its
+    /// length; and, as far as every node on it knows its link, round-trip time and service time by
+    /// sections V to VII of the paper.
     pub fn path_facts(&mut self, path: u8, payload: u16) -> PathFacts {
         let now = self.world.now();
         self.world.network.path_facts(now, self.node, path, payload.into())
@@ -292,19 +298,20 @@ impl<'a> Ctx<'a> {
         Some((entry.remote, entry.remote_port))
     }
 
-    /// Has [`App::on_timer`] called at `deadline`, or at once if that is past; each call replaces the
-    /// deadline before, and `None` takes it back.
+    /// Has [`App::on_timer`] called at `deadline`, or at once if that is past; each call replaces
+    /// the deadline before, and `None` takes it back.
     pub fn set_timer(&mut self, deadline: Option<Instant>) {
         self.world.set_app_timer(self.app, deadline);
     }
 
-    /// When the application was to start for the first time, which it did later if its node was down.
+    /// When the application was to start for the first time, which it did later if its node was
+    /// down.
     pub fn planned_start(&self) -> Instant {
         self.world.planned_start(self.app)
     }
 
-    /// The random stream of `purpose` on this node. The same purpose gives the same numbers again, so ask
-    /// once and keep it.
+    /// The random stream of `purpose` on this node. The same purpose gives the same numbers again,
+    /// so ask once and keep it.
     pub fn stream(&self, purpose: &str) -> Stream {
         self.world.stream(&format!("app {}", self.world.network.node_name(self.node)), purpose)
     }
@@ -314,7 +321,8 @@ impl<'a> Ctx<'a> {
         self.world.network.watches_connections()
     }
 
-    /// Shows `len` octets from `offset` of a file, written to a connection behind `written_at` octets.
+    /// Shows `len` octets from `offset` of a file, written to a connection behind `written_at`
+    /// octets.
     pub(crate) fn show_chunk(&mut self, id: ConnId, written_at: u64, offset: u64, len: u32) {
         let (now, node) = (self.world.now(), self.node);
         if let Some(entry) = self.world.hosts[node.index()].peek(id) {

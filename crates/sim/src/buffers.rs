@@ -1,9 +1,10 @@
 //! The send buffers of one node's connections, kept within a pool: the host's part around
 //! [`anabranch_core::sockbuf::Tuner`].
 //!
-//! Here is what it keeps; [`crate::world`] looks at the connections, tells the tuner what the link layers of the node's
-//! interfaces report, and carries out at once what is decided. What drains between two decisions is passed on when it has
-//! drained. Peaks are taken after everything that happens to a connection, so that no instant is missed.
+//! Here is what it keeps; [`crate::world`] looks at the connections, tells the tuner what the link
+//! layers of the node's interfaces report, and carries out at once what is decided. What drains
+//! between two decisions is passed on when it has drained. Peaks are taken after everything that
+//! happens to a connection, so that no instant is missed.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -25,8 +26,8 @@ pub struct BuffersConfig {
     pub reports: Reports,
 }
 
-/// What link layers tell of themselves (the paper's cross-layer communication, section 3.1: "Radio Network Feedback", or
-/// as the MAC layer monitors it).
+/// What link layers tell of themselves (the paper's cross-layer communication, section 3.1: "Radio
+/// Network Feedback", or as the MAC layer monitors it).
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Reports {
     /// Their rate at this moment; 0 while they are down.
@@ -44,7 +45,8 @@ pub struct Sampling {
     pub period: Duration,
     /// Time from a sample to its use.
     pub delay: Duration,
-    /// A sample is multiplied by a number drawn evenly from `1 - noise` to `1 + noise`, for each interface anew: 0 to 1.
+    /// A sample is multiplied by a number drawn evenly from `1 - noise` to `1 + noise`, for each
+    /// interface anew: 0 to 1.
     pub noise: f64,
     /// Probability that a sample is lost; the one before stays in use.
     pub loss: f64,

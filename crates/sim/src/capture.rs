@@ -1,22 +1,25 @@
 //! [`Capture`] writes the packets of a run as pcapng with true bytes, for Wireshark.
 //!
-//! Every cable is an interface named after its ends, such as `cn-gw1`; what goes from the first end to the
-//! second is outbound. A packet is there once for every link that accepted it, at the instant at which the
-//! link took it into its queue: the view of a capture at the sending end. Its octets are those that left, with the mark (RFC 3168)
-//! that the queue may have given it on its way out. What the link then lost bears a
-//! comment that begins with `lost:`. What a full queue or a dead link refused was never sent, and is not there.
+//! Every cable is an interface named after its ends, such as `cn-gw1`; what goes from the first end
+//! to the second is outbound. A packet is there once for every link that accepted it, at the
+//! instant at which the link took it into its queue: the view of a capture at the sending end. Its
+//! octets are those that left, with the mark (RFC 3168) that the queue may have given it on its way
+//! out. What the link then lost bears a comment that begins with `lost:`. What a full queue or a
+//! dead link refused was never sent, and is not there.
 //!
-//! Nodes that share a radio share the interface `radio`, of IEEE 802.15.4 frames behind a TAP header, FCS included. A
-//! frame is there once for every transmission, acknowledgements too, at the instant at which it ends. One that nobody
-//! received whom it was for, and one whose sender went down in its midst, bears a comment that begins with `lost:`; the
-//! octets of the latter are all there, though they were not all on the air. Packets over the radio are in their frames
-//! and nowhere else. Addresses are compressed with a context that the reader has to know: `fd00::/112` is number 0.
+//! Nodes that share a radio share the interface `radio`, of IEEE 802.15.4 frames behind a TAP
+//! header, FCS included. A frame is there once for every transmission, acknowledgements too, at the
+//! instant at which it ends. One that nobody received whom it was for, and one whose sender went
+//! down in its midst, bears a comment that begins with `lost:`; the octets of the latter are all
+//! there, though they were not all on the air. Packets over the radio are in their frames and
+//! nowhere else. Addresses are compressed with a context that the reader has to know: `fd00::/112`
+//! is number 0.
 //!
-//! Nodes that share an 802.11 channel share the interface `wifi`, of all frames on the air behind a radiotap header, in the
-//! same way.
+//! Nodes that share an 802.11 channel share the interface `wifi`, of all frames on the air behind a
+//! radiotap header, in the same way.
 //!
-//! A packet is written once its fate is known, so a capture holds what is under way in memory; the file is in
-//! order of time all the same.
+//! A packet is written once its fate is known, so a capture holds what is under way in memory; the
+//! file is in order of time all the same.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -35,7 +38,8 @@ use crate::pcapng::{CaptureError, CaptureWriter, Direction, InterfaceInfo, LinkT
 use crate::trace::{Observer, Point, WifiFrame};
 use crate::wifi::{self, PhyConfig, Preamble};
 
-/// An observer that writes a capture. The first error ends the capture and is kept for [`Capture::finish`].
+/// An observer that writes a capture. The first error ends the capture and is kept for
+/// [`Capture::finish`].
 #[derive(Debug)]
 pub struct Capture<W: Write> {
     ip: IpVersion,
@@ -52,7 +56,8 @@ pub struct Capture<W: Write> {
     waiting: VecDeque<Waiting>,
     /// How many have left the front of `waiting`.
     written: u64,
-    /// The places of those whose fate is not known, counted from the first packet of the run, and their traffic classes.
+    /// The places of those whose fate is not known, counted from the first packet of the run, and
+    /// their traffic classes.
     under_way: BTreeMap<(LinkId, u64), (u64, u8)>,
 }
 
@@ -97,7 +102,8 @@ impl<W: Write + Send + 'static> Capture<W> {
         }
     }
 
-    /// Ends the capture, with the packets that are still under way; the writer, flushed, or what went wrong.
+    /// Ends the capture, with the packets that are still under way; the writer, flushed, or what
+    /// went wrong.
     pub fn finish(mut self) -> Result<W, CaptureError> {
         while let Some(packet) = self.waiting.pop_front() {
             self.write(&packet);
@@ -123,7 +129,8 @@ impl<W: Write + Send + 'static> Capture<W> {
     }
 
     fn settled(&mut self, link: LinkId, packet: &Packet, comment: Option<&'static str>) {
-        // One that the link refused, or took before the capture began, is unknown here; so is one over the air.
+        // One that the link refused, or took before the capture began, is unknown here; so is one
+        // over the air.
         let Some((place, traffic_class)) = self.under_way.remove(&(link, packet.id)) else { return };
         let waiting = &mut self.waiting[(place - self.written) as usize];
         waiting.fate = Fate::Known(comment);
@@ -295,8 +302,8 @@ impl<W: Write> fmt::Debug for Output<W> {
 /// The interface of a link, and which way it leads there.
 type Side = (usize, Direction);
 
-/// One interface for a link and the next link back that has none; a second cable between the same nodes bears
-/// a number. None for links over the air.
+/// One interface for a link and the next link back that has none; a second cable between the same
+/// nodes bears a number. None for links over the air.
 fn interfaces(
     nodes: &[&str],
     links: &[(NodeId, NodeId)],

@@ -1,4 +1,5 @@
-//! Messages of the path builder as octets: RPL (RFC 6550) over ICMPv6, with the paper's two options.
+//! Messages of the path builder as octets: RPL (RFC 6550) over ICMPv6, with the paper's two
+//! options.
 
 use std::net::{IpAddr, Ipv6Addr};
 

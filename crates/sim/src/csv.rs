@@ -93,7 +93,8 @@ pub(crate) struct Row<'t, T> {
     pub(crate) value: T,
 }
 
-/// Rows `time,NAME` in the order of the file; the names of the columns may be the first. Times are in seconds or have their unit.
+/// Rows `time,NAME` in the order of the file; the names of the columns may be the first. Times are
+/// in seconds or have their unit.
 pub(crate) fn timed_rows<'t, T>(
     text: &'t str,
     name: &str,

@@ -1,19 +1,21 @@
 //! The event queue: what happens next.
 //!
-//! The key of an event is (time, sequence), where the sequence counts insertions. That order is total; two
-//! events at one instant happen in the order in which they were scheduled. [`EventQueue::pop`] asserts it.
+//! The key of an event is (time, sequence), where the sequence counts insertions. That order is
+//! total; two events at one instant happen in the order in which they were scheduled.
+//! [`EventQueue::pop`] asserts it.
 //!
 //! # Method
 //!
-//! A monotone radix queue with a sorted front. Times are read as eleven digits of six bits. Relative to a
-//! reference time `base`, an event waits at the level of the highest digit in which it differs, in the slot
-//! that this digit names; so every slot covers one aligned interval, the slots of a level are in order and
-//! all of a level lies before all of the next. When the front is empty the first slot in that order is taken:
-//! a small one is sorted into the front, a large one is spread over the levels below. An event moves at most
-//! once per level, usually two or three times, and always in sequence; no comparison tree is walked.
+//! A monotone radix queue with a sorted front. Times are read as eleven digits of six bits.
+//! Relative to a reference time `base`, an event waits at the level of the highest digit in which
+//! it differs, in the slot that this digit names; so every slot covers one aligned interval, the
+//! slots of a level are in order and all of a level lies before all of the next. When the front is
+//! empty the first slot in that order is taken: a small one is sorted into the front, a large one
+//! is spread over the levels below. An event moves at most once per level, usually two or three
+//! times, and always in sequence; no comparison tree is walked.
 //!
-//! Insertions before the end of the front go straight into it. Should that front grow long, its tail goes
-//! back to the slots.
+//! Insertions before the end of the front go straight into it. Should that front grow long, its
+//! tail goes back to the slots.
 
 use std::mem;
 
@@ -163,9 +165,9 @@ impl<E: Copy> EventQueue<E> {
         Some((Instant::from_nanos(entry.time), entry.event))
     }
 
-    /// Into its place in the front, behind its equals: its sequence is the highest. Takes the parts of an entry
-    /// so that they stay in registers until there; an entry that is put together in memory and moved at once
-    /// waits for its own stores.
+    /// Into its place in the front, behind its equals: its sequence is the highest. Takes the parts
+    /// of an entry so that they stay in registers until there; an entry that is put together in
+    /// memory and moved at once waits for its own stores.
     fn insert_front(&mut self, time: u64, sequence: u64, event: E) {
         if self.head == self.front.len() {
             self.front.clear();
@@ -194,7 +196,8 @@ impl<E: Copy> EventQueue<E> {
         self.front[at] = Entry { time, sequence, event };
     }
 
-    /// Gives the events of the front from `at` on, which are later than all others in it, back to the slots.
+    /// Gives the events of the front from `at` on, which are later than all others in it, back to
+    /// the slots.
     #[cold]
     fn cut_front(&mut self, at: usize) {
         let first = self.front[at].time;
@@ -209,8 +212,9 @@ impl<E: Copy> EventQueue<E> {
         self.front.truncate(at);
     }
 
-    /// Moves `base` back to `time`. What shares the highest digit that changes with the old base, which is
-    /// all of the levels below that digit, then belongs into the one slot of that digit; the rest stays.
+    /// Moves `base` back to `time`. What shares the highest digit that changes with the old base,
+    /// which is all of the levels below that digit, then belongs into the one slot of that digit;
+    /// the rest stays.
     fn lower_base(&mut self, time: u64) {
         let level = level_of(time ^ self.base);
         self.base = time;

@@ -9,7 +9,8 @@ use crate::packet::{LinkId, MediumId, NodeId};
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct AppId(pub(crate) u32);
 
-/// What nodes may do beside forwarding, by the number that it has given itself: below 8, and no two alike.
+/// What nodes may do beside forwarding, by the number that it has given itself: below 8, and no two
+/// alike.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HookId(pub(crate) u8);
 
@@ -70,8 +71,9 @@ pub enum Event {
     Departure(LinkId),
 }
 
-/// An [`Event`] in two words, as the queue keeps it. Both are made in registers: an enum that is stored field
-/// by field and loaded as a whole costs more than all else that the queue does with it.
+/// An [`Event`] in two words, as the queue keeps it. Both are made in registers: an enum that is
+/// stored field by field and loaded as a whole costs more than all else that the queue does with
+/// it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Packed {
     /// What it is, whose it is, and above that one number.
@@ -132,7 +134,8 @@ pub struct Agenda {
 }
 
 impl Agenda {
-    /// Schedules an event, after everything already scheduled for that instant; see [`EventQueue::push`].
+    /// Schedules an event, after everything already scheduled for that instant; see
+    /// [`EventQueue::push`].
     #[inline]
     pub fn push(&mut self, at: Instant, event: Event) {
         self.queue.push(at, event.into());

@@ -1,9 +1,11 @@
-//! [`EventLog`] writes what happens in a run as a compact log, from which `anabranch view` makes a page that replays it. The
-//! format is in `docs/reference/replay.md`, its numbers are [`anabranch_wire::eventlog`]; `crates/view` reads it.
+//! [`EventLog`] writes what happens in a run as a compact log, from which `anabranch view` makes a
+//! page that replays it. The format is in `docs/reference/replay.md`, its numbers are
+//! [`anabranch_wire::eventlog`]; `crates/view` reads it.
 //!
-//! A record is written when it happens: what a reader has of a log that breaks off is what happened until then. Memory grows
-//! with nodes, links, connections and what is under way, never with time: packets are told apart from those seen before by
-//! a table of [`RECENT`] places, and one that is described twice costs a few octets.
+//! A record is written when it happens: what a reader has of a log that breaks off is what happened
+//! until then. Memory grows with nodes, links, connections and what is under way, never with time:
+//! packets are told apart from those seen before by a table of [`RECENT`] places, and one that is
+//! described twice costs a few octets.
 //!
 //! The octets depend on the run and on nothing else.
 
@@ -63,7 +65,8 @@ pub struct NodeFacts {
     pub mover: Option<Mover>,
 }
 
-/// An observer that writes an event log. The first error of the writer ends the log and is kept for [`EventLog::finish`].
+/// An observer that writes an event log. The first error of the writer ends the log and is kept for
+/// [`EventLog::finish`].
 #[derive(Debug)]
 pub struct EventLog<W> {
     out: W,

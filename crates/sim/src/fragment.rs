@@ -1,9 +1,9 @@
 //! IP fragmentation on the way and reassembly at the destination.
 //!
-//! Any node cuts a packet that exceeds the next link's MTU, as IPv4 routers do (RFC 791 section 2.3). For
-//! IPv6, where routers may not, this stands in for the adaptation layer of a low-power network, with the
-//! fragment header of RFC 8200 section 4.5. Only the destination puts pieces together, within
-//! [`REASSEMBLY_TIMEOUT`] and a bounded buffer.
+//! Any node cuts a packet that exceeds the next link's MTU, as IPv4 routers do (RFC 791 section
+//! 2.3). For IPv6, where routers may not, this stands in for the adaptation layer of a low-power
+//! network, with the fragment header of RFC 8200 section 4.5. Only the destination puts pieces
+//! together, within [`REASSEMBLY_TIMEOUT`] and a bounded buffer.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -19,8 +19,8 @@ pub const REASSEMBLY_TIMEOUT: Duration = Duration::from_secs(60);
 /// Octets of incomplete packets that a node holds; past it the oldest go.
 pub const REASSEMBLY_BUFFER: u64 = 256 * 1024;
 
-/// Cuts a packet into pieces of at most `mtu` octets, in order; `number` gives each its packet number.
-/// `None` if the MTU has no room for 8 octets beside the header.
+/// Cuts a packet into pieces of at most `mtu` octets, in order; `number` gives each its packet
+/// number. `None` if the MTU has no room for 8 octets beside the header.
 pub fn split(
     packet: &Packet,
     mtu: u32,
@@ -80,8 +80,8 @@ pub struct Reassembly {
 }
 
 impl Reassembly {
-    /// A piece of a datagram of `src` has arrived, with its identification and ECN bits; what was cut and the bits of all
-    /// pieces, if it was the last one missing.
+    /// A piece of a datagram of `src` has arrived, with its identification and ECN bits; what was
+    /// cut and the bits of all pieces, if it was the last one missing.
     pub fn handle_fragment(
         &mut self,
         now: Instant,

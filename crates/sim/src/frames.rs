@@ -1,7 +1,7 @@
 //! Packets as frames of IEEE 802.15.4: how long these are, and their octets.
 //!
-//! A node's short address is its number, counted from 1; context 0 of 6LoWPAN (RFC 6282) is the prefix of all nodes, so
-//! that an address takes two octets or none.
+//! A node's short address is its number, counted from 1; context 0 of 6LoWPAN (RFC 6282) is the
+//! prefix of all nodes, so that an address takes two octets or none.
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -42,7 +42,8 @@ pub struct Cut {
     datagram: Compressed,
     /// Octets of MAC payload that a frame has room for.
     room: usize,
-    /// Octets of the packet that the first piece stands for, if it is to be other than as many as fit.
+    /// Octets of the packet that the first piece stands for, if it is to be other than as many as
+    /// fit.
     first: Option<u16>,
     pieces: u32,
     fcs: Fcs,
@@ -97,13 +98,14 @@ fn link((from, to): (NodeId, Option<NodeId>)) -> Link {
     Link { src: Address::Short(short_address(from)), dst }
 }
 
-/// Cuts a packet that goes from one node to another, or to everybody, into frames. `None` if it does not fit.
+/// Cuts a packet that goes from one node to another, or to everybody, into frames. `None` if it
+/// does not fit.
 pub fn cut(ip: IpVersion, packet: &Packet, hop: (NodeId, Option<NodeId>), shape: Shape) -> Option<Cut> {
     Cut::new(compressed(ip, packet, packet.hop_limit, &link(hop))?, (room(shape), shape.fcs), None)
 }
 
-/// As [`cut`], for pieces that others pass on one by one: the first has room for the longest header that one of them may
-/// need, who can leave out neither address nor hop limit.
+/// As [`cut`], for pieces that others pass on one by one: the first has room for the longest header
+/// that one of them may need, who can leave out neither address nor hop limit.
 pub fn cut_to_pass_on(
     ip: IpVersion,
     packet: &Packet,
@@ -120,8 +122,8 @@ pub fn cut_to_pass_on(
     Cut::new(cut.datagram, (cut.room, cut.fcs), Some(first))
 }
 
-/// As the packet was cut by `before`, from whom its pieces come, with the header that it has on this hop. `None` if that does
-/// not fit into the first.
+/// As the packet was cut by `before`, from whom its pieces come, with the header that it has on
+/// this hop. `None` if that does not fit into the first.
 pub fn cut_again(ip: IpVersion, packet: &Packet, hop: (NodeId, Option<NodeId>), before: &Cut) -> Option<Cut> {
     let first = before.split()?.next()?.uncompressed_len;
     Cut::new(compressed(ip, packet, packet.hop_limit, &link(hop))?, (before.room, before.fcs), Some(first))
@@ -177,7 +179,8 @@ pub struct AirFrame<'a> {
     pub from: NodeId,
     /// For whom; `None` for all.
     pub to: Option<NodeId>,
-    /// Its sequence number. Every transmission of a frame has the same; an acknowledgement has that of the frame.
+    /// Its sequence number. Every transmission of a frame has the same; an acknowledgement has that
+    /// of the frame.
     pub seq: u8,
     /// Octets of the PSDU: the frame from its frame control field to its FCS.
     pub psdu_len: u16,
@@ -218,7 +221,8 @@ pub enum Content<'a> {
         cut: &'a Cut,
         /// Which piece, from 0.
         piece: u32,
-        /// What the pieces of a packet have in common: the tag of its datagram (RFC 4944 section 5.3).
+        /// What the pieces of a packet have in common: the tag of its datagram (RFC 4944 section
+        /// 5.3).
         tag: u16,
         /// The frame version, 2 for a receiver that sleeps; else 0 or 1, by its length.
         version: u8,

@@ -1,5 +1,5 @@
-//! The host of a node: its table of connections and their subflows, its listeners, its ports. It holds; what acts on the
-//! connections is [`crate::world`].
+//! The host of a node: its table of connections and their subflows, its listeners, its ports. It
+//! holds; what acts on the connections is [`crate::world`].
 
 use std::collections::{BTreeMap, HashMap, btree_map};
 use std::hash::{BuildHasherDefault, Hasher};
@@ -127,8 +127,8 @@ fn key(local_port: u16, remote: NodeId, remote_port: u16) -> u64 {
     u64::from(remote.0) << 32 | u64::from(local_port) << 16 | u64::from(remote_port)
 }
 
-/// Multiplies by an odd constant (Fibonacci hashing). Peers of a simulation do not attack its tables, and
-/// the table is never iterated.
+/// Multiplies by an odd constant (Fibonacci hashing). Peers of a simulation do not attack its
+/// tables, and the table is never iterated.
 #[derive(Clone, Copy, Default)]
 struct KeyHasher(u64);
 
@@ -267,7 +267,8 @@ impl Host {
         Ok(self.id(slot))
     }
 
-    /// Opens a further subflow of a connection, from another port, with a TCP of its own if one is given.
+    /// Opens a further subflow of a connection, from another port, with a TCP of its own if one is
+    /// given.
     pub(crate) fn join(
         &mut self,
         now: Instant,
@@ -310,8 +311,9 @@ impl Host {
         self.listeners.remove(&port);
     }
 
-    /// Whether a SYN to a listener ends the connection of a slot, which is in TIME-WAIT (RFC 6191): the least initial
-    /// sequence number of the new one. The old one is forgotten as any other that is over.
+    /// Whether a SYN to a listener ends the connection of a slot, which is in TIME-WAIT (RFC 6191):
+    /// the least initial sequence number of the new one. The old one is forgotten as any other that
+    /// is over.
     #[cold]
     pub(crate) fn give_way(&mut self, now: Instant, slot: u32, syn: &Segment) -> Option<SeqNumber> {
         // A connection that ends for a SYN must have a successor.
@@ -322,8 +324,8 @@ impl Host {
         self.entry(slot)?.connection.give_way(now, syn)
     }
 
-    /// A segment for which there is no connection. `least` is the least initial sequence number of a new one, if it takes the
-    /// place of another.
+    /// A segment for which there is no connection. `least` is the least initial sequence number of
+    /// a new one, if it takes the place of another.
     pub(crate) fn handle_stranger(
         &mut self,
         now: Instant,
@@ -370,7 +372,8 @@ impl Host {
         Stranger::Accepted(self.insert(entry))
     }
 
-    /// A SYN wants to become a further subflow of a connection that its token names (RFC 8684 section 3.2).
+    /// A SYN wants to become a further subflow of a connection that its token names (RFC 8684
+    /// section 3.2).
     fn handle_join(&mut self, now: Instant, src: NodeId, path: u8, syn: Segment) -> Stranger {
         let secrets = self.secrets();
         let token = join_token(&syn);
@@ -497,7 +500,8 @@ impl Host {
     }
 }
 
-/// An initial sequence number that is not below `least`, and as hard to guess as `iss`, but for one bit.
+/// An initial sequence number that is not below `least`, and as hard to guess as `iss`, but for one
+/// bit.
 fn above(least: Option<SeqNumber>, iss: SeqNumber) -> SeqNumber {
     if least.is_none_or(|least| iss.ge(least)) { iss } else { iss + (1 << 31) }
 }

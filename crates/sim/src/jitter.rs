@@ -58,7 +58,8 @@ impl Distribution {
                 }
             },
             Self::Pareto { least, shape, most } => {
-                // The inverse of the distribution function, of the share that is shorter than `most`.
+                // The inverse of the distribution function, of the share that is shorter than
+                // `most`.
                 let (least, most) = (least.as_secs_f64(), most.as_secs_f64());
                 let share = stream.uniform() * (1.0 - exp(-shape * ln(most / least)));
                 least * exp(-ln(1.0 - share) / shape)
@@ -113,7 +114,8 @@ mod tests {
         let mean_pareto = 1.5 / 0.5
             * (2.0f64.powf(1.5) / (1.0 - 0.02f64.powf(1.5)))
             * (2.0f64.powf(-0.5) - 100.0f64.powf(-0.5));
-        // Mean 10 ms and deviation 10 ms: of the standard normal what is above -1. Phi(1) = 0.841345, phi(1) = 0.241971.
+        // Mean 10 ms and deviation 10 ms: of the standard normal what is above -1. Phi(1) =
+        // 0.841345, phi(1) = 0.241971.
         let normal = |phi: f64| (phi - 0.158655) / 0.841345;
         let cases = [
             (Distribution::Uniform { most: ms(8) }, [2.0, 4.0, 8.0], 4.0, [0.25, 0.5, 1.0]),

@@ -1,8 +1,9 @@
-//! One direction of a link: its ends, its configuration, what it has done, and what it is if it is a cable.
+//! One direction of a link: its ends, its configuration, what it has done, and what it is if it is
+//! a cable.
 //!
-//! There are many more links over the air than cables, one for each pair of neighbours, and most never carry a packet. So a link
-//! is small: its medium ([`crate::network`]) queues and sends what goes over the air, and what a link has counted has its place
-//! from the first packet on.
+//! There are many more links over the air than cables, one for each pair of neighbours, and most
+//! never carry a packet. So a link is small: its medium ([`crate::network`]) queues and sends what
+//! goes over the air, and what a link has counted has its place from the first packet on.
 
 mod cable;
 pub mod course;
@@ -33,8 +34,8 @@ pub struct LinkConfig {
     pub queue: QueueLimit,
     /// How waiting packets are treated.
     pub discipline: DisciplineConfig,
-    /// A packet of a transport that understands ECN is marked if the queue holds more than this with it (RFC 3168
-    /// section 5). Without it none is. For a queue that drops from its tail.
+    /// A packet of a transport that understands ECN is marked if the queue holds more than this
+    /// with it (RFC 3168 section 5). Without it none is. For a queue that drops from its tail.
     pub ecn_threshold: Option<QueueLimit>,
     /// Largest IP packet in octets.
     pub mtu: u32,
@@ -42,9 +43,9 @@ pub struct LinkConfig {
     pub loss: LossModel,
     /// Factors on the loss by kind of packet.
     pub loss_factors: LossFactors,
-    /// `Some` if the link layer acknowledges every packet, at its arrival: how long after that the sender takes it
-    /// for lost if the acknowledgement does not come. The time that one takes is part of the delay. The link layer
-    /// repeats nothing: it only tells a caching node.
+    /// `Some` if the link layer acknowledges every packet, at its arrival: how long after that the
+    /// sender takes it for lost if the acknowledgement does not come. The time that one takes is
+    /// part of the delay. The link layer repeats nothing: it only tells a caching node.
     pub link_ack_timeout: Option<Duration>,
     /// `Some` if the link layer repeats packets that the channel has lost.
     pub arq: Option<ArqConfig>,
@@ -52,8 +53,8 @@ pub struct LinkConfig {
     pub disturbance: Disturbance,
     /// How much longer packets take than `delay`.
     pub jitter: Option<JitterConfig>,
-    /// From the start of one transmission to that of the next, at least: on a chain of radios that share a channel a
-    /// node waits until its packet is out of earshot, some hops on.
+    /// From the start of one transmission to that of the next, at least: on a chain of radios that
+    /// share a channel a node waits until its packet is out of earshot, some hops on.
     pub spacing: Duration,
 }
 
@@ -78,9 +79,10 @@ impl LinkConfig {
     }
 }
 
-/// A link layer that repeats what its channel has lost: stop-and-wait ARQ, with the persistence of RFC 3366. The transmitter keeps a packet
-/// until it has arrived or is given up, so that packets arrive in order and wait behind one that is repeated. What tells the
-/// link layer is never lost, and takes no time of the other direction.
+/// A link layer that repeats what its channel has lost: stop-and-wait ARQ, with the persistence of
+/// RFC 3366. The transmitter keeps a packet until it has arrived or is given up, so that packets
+/// arrive in order and wait behind one that is repeated. What tells the link layer is never lost,
+/// and takes no time of the other direction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ArqConfig {
     /// How often a packet is repeated at most.
@@ -120,7 +122,8 @@ pub struct LinkMetrics {
     pub marked: u64,
     /// Packets lost by the channel; with [`LinkConfig::arq`] those that were given up.
     pub dropped_loss: u64,
-    /// Transmissions beyond the first of each packet, planned ones included: see [`Link::repeated`].
+    /// Transmissions beyond the first of each packet, planned ones included: see
+    /// [`Link::repeated`].
     pub repeated: u64,
     /// Packets refused because the link was down.
     pub dropped_down: u64,
@@ -132,7 +135,8 @@ pub struct LinkMetrics {
     pub peak_packets: u64,
     /// Most octets that waited at once.
     pub peak_bytes: u64,
-    /// Time of all transmissions accepted, ended or not, from the first to the last of a packet; [`Link::busy`] is that of those until now.
+    /// Time of all transmissions accepted, ended or not, from the first to the last of a packet;
+    /// [`Link::busy`] is that of those until now.
     pub busy: Duration,
 }
 

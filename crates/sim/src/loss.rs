@@ -1,11 +1,11 @@
 //! Channels that lose packets: Bernoulli and Gilbert-Elliott, in closed form testable.
 //!
-//! A channel draws the same number of random words for every packet, whatever becomes of it, so the n-th
-//! packet of a link meets the same channel under every protocol.
+//! A channel draws the same number of random words for every packet, whatever becomes of it, so the
+//! n-th packet of a link meets the same channel under every protocol.
 //!
-//! Gilbert-Elliott comes in two kinds: a chain that steps per packet, as in Gilbert (1960) and Elliott (1963) for symbols, so that a
-//! silent link does not change state; and one in time, which changes whether packets come or not, at the same moments under every
-//! protocol.
+//! Gilbert-Elliott comes in two kinds: a chain that steps per packet, as in Gilbert (1960) and
+//! Elliott (1963) for symbols, so that a silent link does not change state; and one in time, which
+//! changes whether packets come or not, at the same moments under every protocol.
 
 use std::collections::VecDeque;
 
@@ -37,7 +37,8 @@ pub enum LossModel {
         /// Loss probability in the bad state.
         loss_bad: f64,
     },
-    /// Good and bad by turns, each for a time of an exponential distribution. It starts as it is in the long run.
+    /// Good and bad by turns, each for a time of an exponential distribution. It starts as it is in
+    /// the long run.
     GilbertElliottInTime {
         /// Mean of a good time, more than 0.
         mean_good: Duration,
@@ -228,8 +229,8 @@ pub struct Channel {
 }
 
 impl Channel {
-    /// A channel that starts good, if it steps per packet. `times` is the stream for a channel that changes in time: two with the same
-    /// are good and bad together.
+    /// A channel that starts good, if it steps per packet. `times` is the stream for a channel that
+    /// changes in time: two with the same are good and bad together.
     pub fn new(
         model: LossModel,
         factors: LossFactors,
@@ -245,7 +246,8 @@ impl Channel {
         Self { model, factors, quality: Quality::Good, times, stream }
     }
 
-    /// Decides the fate of the next packet, whose transmission begins at a moment. Nothing before `since` will be asked for after it.
+    /// Decides the fate of the next packet, whose transmission begins at a moment. Nothing before
+    /// `since` will be asked for after it.
     #[inline]
     pub fn loses(&mut self, kind: PacketKind, moment: Instant, since: impl FnOnce() -> Instant) -> bool {
         let factor = match kind {
@@ -349,7 +351,8 @@ mod tests {
         }
     }
 
-    /// Packets that come each t see a chain whose probability to stay bad is that of the process after t.
+    /// Packets that come each t see a chain whose probability to stay bad is that of the process
+    /// after t.
     #[test]
     fn bursts_of_a_channel_in_time_are_as_long_as_its_bad_times() {
         for (good, bad, gap) in [(400, 100, 5), (400, 100, 50), (30, 30, 100)] {
@@ -368,7 +371,8 @@ mod tests {
         }
     }
 
-    /// Two packets with an hour between them: what is over is forgotten, or it would be 24 million moments.
+    /// Two packets with an hour between them: what is over is forgotten, or it would be 24 million
+    /// moments.
     #[test]
     fn a_silent_channel_in_time_keeps_nothing() {
         let mut times = Times::new(
@@ -382,7 +386,8 @@ mod tests {
         assert!(times.ends[0] > hour);
     }
 
-    /// Whether packets come often or seldom, and in which order those that wait are asked for, the channel is bad at the same moments.
+    /// Whether packets come often or seldom, and in which order those that wait are asked for, the
+    /// channel is bad at the same moments.
     #[test]
     fn a_channel_in_time_is_the_same_for_every_protocol() {
         let model = in_time(50, 50, 0.0, 1.0);

@@ -1,5 +1,6 @@
-//! exp, ln, sin, cos and decibels from IEEE 754 basic operations only, for random draws and the radio: the same bits on every
-//! machine, while the functions of the platform differ in the last one. Exact to about 1e-15 of the result, which the tests hold against the platform's.
+//! exp, ln, sin, cos and decibels from IEEE 754 basic operations only, for random draws and the
+//! radio: the same bits on every machine, while the functions of the platform differ in the last
+//! one. Exact to about 1e-15 of the result, which the tests hold against the platform's.
 
 use std::ops::RangeInclusive;
 
@@ -24,8 +25,8 @@ pub fn exp(x: f64) -> f64 {
     if x < -700.0 {
         return 0.0;
     }
-    // x = n ln 2 + r with |r| <= ln 2 / 2; fourteen terms of the series of e^r reach 1e-17. The product n ln 2
-    // is subtracted in two parts, so that r keeps its last bits.
+    // x = n ln 2 + r with |r| <= ln 2 / 2; fourteen terms of the series of e^r reach 1e-17. The
+    // product n ln 2 is subtracted in two parts, so that r keeps its last bits.
     let n = (x * std::f64::consts::LOG2_E).round();
     let r = (x - n * LN_2_HIGH) - n * LN_2_LOW;
     let series = (1..=14).rev().fold(1.0, |sum, k| 1.0 + sum * r / f64::from(k));
@@ -35,7 +36,8 @@ pub fn exp(x: f64) -> f64 {
 /// Sine and cosine of an angle in radians of up to 1e6 either way.
 pub fn sin_cos(angle: f64) -> (f64, f64) {
     let quarters = (angle * std::f64::consts::FRAC_2_PI).round();
-    // Pi/2 in three parts, of which the products with a small integer are exact; what is left is at most pi/4.
+    // Pi/2 in three parts, of which the products with a small integer are exact; what is left is at
+    // most pi/4.
     let x = ((angle - quarters * HALF_PI[0]) - quarters * HALF_PI[1]) - quarters * HALF_PI[2];
     let square = -x * x;
     // x - x^3/3! + ... and 1 - x^2/2! + ...; nine terms reach 1e-19.
@@ -56,7 +58,8 @@ pub(crate) fn quantile(sorted: &[f64], share: f64) -> Option<f64> {
     sorted.get(rank.max(1) - 1).copied()
 }
 
-/// Jain's index of fairness (Jain, Chiu and Hawe 1984): 1 if all have the same, 1/n if one of n has everything. `None` if nothing is had.
+/// Jain's index of fairness (Jain, Chiu and Hawe 1984): 1 if all have the same, 1/n if one of n has
+/// everything. `None` if nothing is had.
 pub(crate) fn jain(shares: &[f64]) -> Option<f64> {
     let (sum, squares) = (shares.iter().sum::<f64>(), shares.iter().map(|share| share * share).sum::<f64>());
     (squares > 0.0).then(|| sum * sum / (shares.len() as f64 * squares))

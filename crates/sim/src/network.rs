@@ -1,12 +1,14 @@
 //! The network: nodes, links, the packets between them, and the ways that these take.
 //!
-//! Scope and limits: one interface per link end, no ARP or neighbour discovery, no ICMP (a packet that
-//! cannot go on is counted and gone), one route per destination and node. Routing learns of a change
-//! [`NetworkConfig::convergence`] later, everywhere at once; until then packets run into the gap.
+//! Scope and limits: one interface per link end, no ARP or neighbour discovery, no ICMP (a packet
+//! that cannot go on is counted and gone), one route per destination and node. Routing learns of a
+//! change [`NetworkConfig::convergence`] later, everywhere at once; until then packets run into the
+//! gap.
 //!
-//! Code map: `graph` is nodes, links and static routes; `forwarding` moves packets over it; `medium` is what carries them
-//! over links, `hook` what nodes do with them beside forwarding; `faults` is what breaks and heals, `outside` where another
-//! world begins, `watch` tells observers. A new medium or hook is a folder of its own and its lines in `medium` or `hook`.
+//! Code map: `graph` is nodes, links and static routes; `forwarding` moves packets over it;
+//! `medium` is what carries them over links, `hook` what nodes do with them beside forwarding;
+//! `faults` is what breaks and heals, `outside` where another world begins, `watch` tells
+//! observers. A new medium or hook is a folder of its own and its lines in `medium` or `hook`.
 
 mod datagrams;
 mod faults;
@@ -104,13 +106,15 @@ pub struct NodeMetrics {
     pub held: u64,
     /// Packets for others that it sent of its own: those that it had cached or seen.
     pub repeated: u64,
-    /// Packets for itself of a transport that it does not speak, or to a port where nobody listens for datagrams.
+    /// Packets for itself of a transport that it does not speak, or to a port where nobody listens
+    /// for datagrams.
     pub not_spoken: u64,
     /// Packets dropped that had waited for a route.
     pub waited_in_vain: u64,
 }
 
-/// Nodes, links, packets, routes, and the queue of events that drives them all. It is read as its [`Graph`].
+/// Nodes, links, packets, routes, and the queue of events that drives them all. It is read as its
+/// [`Graph`].
 pub struct Network {
     config: NetworkConfig,
     graph: Graph,

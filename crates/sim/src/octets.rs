@@ -50,10 +50,10 @@ fn write_piece(header: &Header, piece: &Fragment, out: &mut Vec<u8>) -> Result<(
 
 /// What the datagram with this header carries; fragments are to be joined before.
 ///
-/// A TCP segment is read, so that a node on its way which understands TCP sees it, unless that would change what
-/// it says: one with a bad checksum, or with options that a [`anabranch_core::segment::Segment`] cannot hold,
-/// stays as it is. The urgent pointer, padding and the order of options are not kept, and of four SACK blocks the
-/// first three.
+/// A TCP segment is read, so that a node on its way which understands TCP sees it, unless that
+/// would change what it says: one with a bad checksum, or with options that a
+/// [`anabranch_core::segment::Segment`] cannot hold, stays as it is. The urgent pointer, padding
+/// and the order of options are not kept, and of four SACK blocks the first three.
 pub fn read(header: &Header, payload: Bytes) -> Whole {
     if header.protocol == Protocol::TCP
         && !ip::has_unknown_tcp_options(&payload)
@@ -119,7 +119,8 @@ mod tests {
             octets[at] = octet;
             Bytes::from(octets)
         };
-        // A checksum that is wrong; an unknown option, for which the checksum need not even be looked at.
+        // A checksum that is wrong; an unknown option, for which the checksum need not even be
+        // looked at.
         for octets in [spoilt(16, octets[16] ^ 1), spoilt(20, 77)] {
             let opaque = Opaque { protocol: Protocol::TCP, octets: octets.clone() };
             assert_eq!(read(&header, octets), Whole::Opaque(opaque));

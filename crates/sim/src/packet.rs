@@ -1,6 +1,6 @@
-//! What moves through the network: packets, and the slab that holds them. Packets never move in memory
-//! between sender and receiver; links and queues pass [`PacketHandle`]s, which tell a router all that it has
-//! to know.
+//! What moves through the network: packets, and the slab that holds them. Packets never move in
+//! memory between sender and receiver; links and queues pass [`PacketHandle`]s, which tell a router
+//! all that it has to know.
 
 use std::fmt;
 use std::mem;
@@ -103,7 +103,8 @@ impl IpVersion {
     }
 }
 
-/// Octets of a transport that the simulator does not speak; see [`crate::network::Network::set_outside`].
+/// Octets of a transport that the simulator does not speak; see
+/// [`crate::network::Network::set_outside`].
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Opaque {
     /// Which transport.
@@ -305,8 +306,8 @@ impl Packet {
     }
 }
 
-/// Which flow a packet is of, as a router tells flows apart: a hash of its addresses, its transport and its ports. Those of a fragment are
-/// not looked at, since only the first has them.
+/// Which flow a packet is of, as a router tells flows apart: a hash of its addresses, its transport
+/// and its ports. Those of a fragment are not looked at, since only the first has them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Flow(pub u64);
 
@@ -325,21 +326,22 @@ impl Packet {
     }
 }
 
-/// Every bit of the result depends on every bit of the number, and no two numbers have the same (Steele, Lea and Flood, "Fast
-/// splittable pseudorandom number generators", 2014).
+/// Every bit of the result depends on every bit of the number, and no two numbers have the same
+/// (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014).
 pub(crate) fn mix(bits: u64) -> u64 {
     let bits = (bits ^ bits >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let bits = (bits ^ bits >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
     bits ^ bits >> 31
 }
 
-/// It is a message of AODV, which routers send from port to port (RFC 3561 section 5). An application's datagram to that port is none.
+/// It is a message of AODV, which routers send from port to port (RFC 3561 section 5). An
+/// application's datagram to that port is none.
 pub(crate) fn is_of_aodv(datagram: &UdpDatagram) -> bool {
     [datagram.src_port, datagram.dst_port] == [aodv::PORT; 2]
 }
 
-/// Where a packet is in the [`PacketSlab`], and what routers and links read of it: so many packets are under
-/// way that each look at one would miss the cache.
+/// Where a packet is in the [`PacketSlab`], and what routers and links read of it: so many packets
+/// are under way that each look at one would miss the cache.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PacketHandle {
     slot: u32,
@@ -404,8 +406,8 @@ impl PacketSlab {
         packet
     }
 
-    /// Takes out a packet that carries a whole segment: its source, its path and the segment, without a copy of the rest.
-    /// `None`, and nothing taken, if it is none.
+    /// Takes out a packet that carries a whole segment: its source, its path and the segment,
+    /// without a copy of the rest. `None`, and nothing taken, if it is none.
     #[inline(always)]
     pub fn remove_segment(&mut self, handle: PacketHandle) -> Option<(NodeId, u8, Segment)> {
         let slot = &mut self.slots[handle.slot as usize];

@@ -1,7 +1,8 @@
-//! A capture of simulated links as pcapng (draft-ietf-opsawg-pcapng), which Wireshark and tcpdump read.
+//! A capture of simulated links as pcapng (draft-ietf-opsawg-pcapng), which Wireshark and tcpdump
+//! read.
 //!
-//! The bytes depend on what is written and on nothing else: little-endian on every machine, and no word of
-//! the host, the program or the day. Simulated time zero is the epoch of 1970.
+//! The bytes depend on what is written and on nothing else: little-endian on every machine, and no
+//! word of the host, the program or the day. Simulated time zero is the epoch of 1970.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -80,8 +81,8 @@ pub enum CaptureError {
     },
 }
 
-/// Writes a capture, each packet as it comes: one write to `out` for each block, so no buffer is needed
-/// above a file, but one is welcome.
+/// Writes a capture, each packet as it comes: one write to `out` for each block, so no buffer is
+/// needed above a file, but one is welcome.
 pub struct CaptureWriter<W: Write> {
     out: W,
     /// pcap-file makes its blocks here, a few octets at a time.
@@ -101,7 +102,8 @@ impl<W: Write> CaptureWriter<W> {
         Ok(writer)
     }
 
-    /// Writes down that `octets` passed `interface` at `time`, with a comment such as `dropped: loss`.
+    /// Writes down that `octets` passed `interface` at `time`, with a comment such as
+    /// `dropped: loss`.
     ///
     /// Times may go backwards between interfaces; readers cope, though they sort by file order.
     pub fn packet(
@@ -171,7 +173,8 @@ fn text<'a>(what: &'static str, text: &'a str) -> Result<Cow<'a, str>, CaptureEr
     }
 }
 
-/// Writing to memory fails for nothing that was not checked before; should it, it is the output that failed.
+/// Writing to memory fails for nothing that was not checked before; should it, it is the output
+/// that failed.
 fn io_error(error: PcapError) -> CaptureError {
     match error {
         PcapError::IoError(error) => CaptureError::Io(error),

@@ -1,7 +1,9 @@
-//! What is measured in a part of a run: from a moment until another, or until applications have done what they are for.
+//! What is measured in a part of a run: from a moment until another, or until applications have
+//! done what they are for.
 //!
-//! A [`Probe`] is a window and a [`Measure`]. The simulation tells it when the window begins, and when it ends: before anything happens at
-//! that moment, or as soon as the last application has finished. Without a probe that costs one comparison for each event.
+//! A [`Probe`] is a window and a [`Measure`]. The simulation tells it when the window begins, and
+//! when it ends: before anything happens at that moment, or as soon as the last application has
+//! finished. Without a probe that costs one comparison for each event.
 
 pub mod energy;
 pub mod flows;
@@ -30,7 +32,8 @@ pub trait Measure: Send {
     /// What has come of the window, which has lasted until `now`: the same names in every run.
     fn figures(&self, now: Instant, world: &World) -> Vec<Figure>;
 
-    /// Statistics of each flow, in the order of their first packets, of a measure that tells flows apart.
+    /// Statistics of each flow, in the order of their first packets, of a measure that tells flows
+    /// apart.
     fn flows(&self, now: Instant, world: &World) -> Vec<FlowFigures> {
         let _ = (now, world);
         Vec::new()
@@ -51,7 +54,8 @@ pub trait Measure: Send {
 pub struct Figure {
     /// Its name.
     pub name: String,
-    /// What was measured; `None` if there is nothing to measure it by, or if the window never began.
+    /// What was measured; `None` if there is nothing to measure it by, or if the window never
+    /// began.
     pub value: Option<f64>,
     /// Its unit: `1`, `s`, `B`, `bit/s`, `J`.
     pub unit: &'static str,
@@ -169,7 +173,8 @@ impl Probe {
         figures
     }
 
-    /// Statistics of each flow in a run that has lasted until `end`; empty unless the probe measures flows.
+    /// Statistics of each flow in a run that has lasted until `end`; empty unless the probe
+    /// measures flows.
     pub fn flows(&self, end: Instant, world: &World) -> Vec<FlowFigures> {
         self.measure.flows(self.until(end), world)
     }

@@ -1,12 +1,13 @@
 //! IEEE 802.15.4: a channel that stations share.
 //!
-//! The radio knows frames by their length, their destination and a tag that means nothing to it. It is driven as
-//! the core is: [`Radio::send`] takes a frame, [`Radio::handle_event`] what it has put into the [`Agenda`], and
-//! [`Radio::poll_effect`] says what has come of it, to be called after either until nothing is left.
+//! The radio knows frames by their length, their destination and a tag that means nothing to it. It
+//! is driven as the core is: [`Radio::send`] takes a frame, [`Radio::handle_event`] what it has put
+//! into the [`Agenda`], and [`Radio::poll_effect`] says what has come of it, to be called after
+//! either until nothing is left.
 //!
-//! Code map: [`phy`] is times and sizes, `mac` the CSMA-CA, `csl` how stations sleep, [`energy`] what it draws, [`config`] the options,
-//! [`metrics`] what is counted. Who hears what is the affair of [`crate::air`]. `docs/reference/radio.md` has the figures with
-//! their sources.
+//! Code map: [`phy`] is times and sizes, `mac` the CSMA-CA, `csl` how stations sleep, [`energy`]
+//! what it draws, [`config`] the options, [`metrics`] what is counted. Who hears what is the affair
+//! of [`crate::air`]. `docs/reference/radio.md` has the figures with their sources.
 //!
 //! ```
 //! use anabranch_core::time::Instant;
@@ -37,10 +38,11 @@
 //!
 //! # Limits
 //!
-//! One channel; no beacons, guaranteed slots, security, or scanning. There is no fading in time. Signals need no time from one station to another: at 300 m it would be a microsecond. An
-//! acknowledgement is known by its station, which on air it does not name. A frame that begins at the very
-//! instant at which another ends may be missed by a receiver of the other. Interference counts as noise of the same
-//! power, unless [`LogDistance::co_channel_rejection_db`] says more.
+//! One channel; no beacons, guaranteed slots, security, or scanning. There is no fading in time.
+//! Signals need no time from one station to another: at 300 m it would be a microsecond. An
+//! acknowledgement is known by its station, which on air it does not name. A frame that begins at
+//! the very instant at which another ends may be missed by a receiver of the other. Interference
+//! counts as noise of the same power, unless [`LogDistance::co_channel_rejection_db`] says more.
 
 pub mod config;
 mod csl;
@@ -121,7 +123,8 @@ pub enum FrameKind {
     },
     /// An acknowledgement; an enhanced one says when its sender samples the channel.
     Ack(Option<Csl>),
-    /// A wake-up frame: its rendezvous time counts units of 10 symbols from its end to the frame that it announces.
+    /// A wake-up frame: its rendezvous time counts units of 10 symbols from its end to the frame
+    /// that it announces.
     Wakeup {
         /// The rendezvous time.
         rendezvous: u16,
@@ -200,8 +203,8 @@ pub struct Radio {
 }
 
 impl Radio {
-    /// A channel with stations at the places given, all up and listening from the epoch on; `stream` makes the
-    /// random stream of a station for a purpose.
+    /// A channel with stations at the places given, all up and listening from the epoch on;
+    /// `stream` makes the random stream of a station for a purpose.
     pub fn new(
         config: RadioConfig,
         positions: &[Position],
@@ -210,8 +213,8 @@ impl Radio {
         Self::with_movers(config, positions, Vec::new(), stream)
     }
 
-    /// The same with stations that move, in place of those at the positions of the same number. Each frame costs as much as
-    /// there are stations, and memory grows with their square.
+    /// The same with stations that move, in place of those at the positions of the same number.
+    /// Each frame costs as much as there are stations, and memory grows with their square.
     pub fn with_movers(
         config: RadioConfig,
         positions: &[Position],
@@ -242,8 +245,9 @@ impl Radio {
         })
     }
 
-    /// Gives one direction of a pair its own probability of losing a frame, 0 to 1, in place of that of
-    /// [`UnitDisk`]; acknowledgements go the other way. False if nothing is heard in this direction.
+    /// Gives one direction of a pair its own probability of losing a frame, 0 to 1, in place of
+    /// that of [`UnitDisk`]; acknowledgements go the other way. False if nothing is heard in this
+    /// direction.
     pub fn set_loss(&mut self, from: Station, to: Station, loss: f64) -> bool {
         let Some(link) = self.link(from, to) else { return false };
         self.medium.neighbours.links[link].loss = loss;
@@ -266,8 +270,8 @@ impl Radio {
         self.submit(now, station, frame, false, agenda)
     }
 
-    /// As [`Radio::send`] for the very frame that the station has sent last, which keeps its sequence number: whoever has
-    /// received it already takes this for a copy.
+    /// As [`Radio::send`] for the very frame that the station has sent last, which keeps its
+    /// sequence number: whoever has received it already takes this for a copy.
     pub fn send_again(
         &mut self,
         now: Instant,
@@ -318,8 +322,8 @@ impl Radio {
         self.alarm(now, station, what, generation, agenda);
     }
 
-    /// A station dies, or is back. Dead, it neither sends nor hears, and what it was sending breaks off, with
-    /// [`Outcome::Down`].
+    /// A station dies, or is back. Dead, it neither sends nor hears, and what it was sending breaks
+    /// off, with [`Outcome::Down`].
     pub fn set_up(&mut self, now: Instant, station: Station, up: bool, agenda: &mut Agenda) {
         match (self.macs[station.0 as usize].is_up(), up) {
             (true, false) => self.go_down(now, station.0),
@@ -332,7 +336,8 @@ impl Radio {
     ///
     /// # Errors
     ///
-    /// If there is no [`RadioConfig::csl`], or the period is longer than its `max_period` or not longer than a sample.
+    /// If there is no [`RadioConfig::csl`], or the period is longer than its `max_period` or not
+    /// longer than a sample.
     pub fn set_csl_period(&mut self, station: Station, period: Duration) -> Result<(), ConfigError> {
         let csl = self.csl.ok_or(ConfigError::Range("csl_period", "nothing, without `csl`"))?;
         csl.check_period(period)?;
@@ -342,7 +347,8 @@ impl Radio {
         Ok(())
     }
 
-    /// At the epoch, before all else: stations that sleep go to sleep. Needed with [`RadioConfig::csl`] only.
+    /// At the epoch, before all else: stations that sleep go to sleep. Needed with
+    /// [`RadioConfig::csl`] only.
     pub fn start(&mut self, agenda: &mut Agenda) {
         self.start_sampling(Instant::ZERO, agenda);
     }
@@ -382,8 +388,8 @@ impl Radio {
         self.macs[station.0 as usize].is_idle()
     }
 
-    /// Those that can receive from a station, if nothing comes between, in their order. Of stations that move, at the time of
-    /// its last frame.
+    /// Those that can receive from a station, if nothing comes between, in their order. Of stations
+    /// that move, at the time of its last frame.
     pub fn neighbours(&self, station: Station) -> impl Iterator<Item = Station> {
         let hearers = &self.medium.neighbours.hearers[self.medium.neighbours.of(station.0)];
         hearers.iter().filter(|h| h.marks & DECODABLE != 0).map(|h| Station(h.station))
@@ -394,16 +400,16 @@ impl Radio {
         self.medium.neighbours.reachable(station.0)
     }
 
-    /// Probability that a frame with a PSDU of so many octets comes from one station to another while nothing
-    /// else is on air.
+    /// Probability that a frame with a PSDU of so many octets comes from one station to another
+    /// while nothing else is on air.
     pub fn clear_success(&self, from: Station, to: Station, psdu_len: u16) -> f64 {
         let airtime = self.phy.airtime(psdu_len);
         self.link(from, to).map_or(0.0, |link| self.medium.clear_success(link, airtime))
     }
 
-    /// Expected number of transmissions of a frame with a PSDU of so many octets until its acknowledgement is here (ETX),
-    /// by distance and bit errors alone: nothing else is on air, and [`UnitDisk::loss`] does not count. Infinite if it
-    /// never comes.
+    /// Expected number of transmissions of a frame with a PSDU of so many octets until its
+    /// acknowledgement is here (ETX), by distance and bit errors alone: nothing else is on air, and
+    /// [`UnitDisk::loss`] does not count. Infinite if it never comes.
     pub fn expected_transmissions(&self, from: Station, to: Station, psdu_len: u16) -> f64 {
         let bits_are_right = |from, to, psdu| {
             let airtime = self.phy.airtime(psdu);
@@ -423,8 +429,8 @@ impl Radio {
         self.link(from, to).map(|link| self.medium.neighbours.links[link].metrics)
     }
 
-    /// Time from the epoch on in which the signals of others kept the channel busy at a station, whatever it did
-    /// itself.
+    /// Time from the epoch on in which the signals of others kept the channel busy at a station,
+    /// whatever it did itself.
     pub fn busy_time(&self, now: Instant, station: Station) -> Duration {
         self.medium.busy_time(station.0, now)
     }

@@ -1,11 +1,13 @@
 //! Named random streams.
 //!
-//! A [`Stream`] is derived from (seed, run, component, purpose) by SipHash-2-4, written out here, and drawn
-//! with ChaCha8. A new component therefore shifts no other component's numbers, and two runs that differ
-//! only in the protocol see the same channel. The samplers are ours too: those of a library may change
-//! between its versions, and the mathematical functions of the platform differ in the last bit.
+//! A [`Stream`] is derived from (seed, run, component, purpose) by SipHash-2-4, written out here,
+//! and drawn with ChaCha8. A new component therefore shifts no other component's numbers, and two
+//! runs that differ only in the protocol see the same channel. The samplers are ours too: those of
+//! a library may change between its versions, and the mathematical functions of the platform differ
+//! in the last bit.
 //!
-//! A draw of any kind takes a fixed number of 64-bit words (one), except [`Stream::range`], which rejects.
+//! A draw of any kind takes a fixed number of 64-bit words (one), except [`Stream::range`], which
+//! rejects.
 
 mod siphash;
 
@@ -71,7 +73,8 @@ impl Stream {
         exp((self.exponential() / shape).min(700.0))
     }
 
-    /// Normal with mean 0 and deviation 1, by Marsaglia's polar method: square root and logarithm only.
+    /// Normal with mean 0 and deviation 1, by Marsaglia's polar method: square root and logarithm
+    /// only.
     pub fn normal(&mut self) -> f64 {
         loop {
             let (u, v) = (2.0 * self.uniform() - 1.0, 2.0 * self.uniform() - 1.0);
@@ -92,7 +95,8 @@ impl Stream {
         let (first, last) = range.into_inner();
         assert!(first <= last, "an empty range has no element to draw");
         let Some(count) = (last - first).checked_add(1) else { return self.bits() };
-        // Lemire, "Fast random integer generation in an interval" (2019): multiply, reject the short ends.
+        // Lemire, "Fast random integer generation in an interval" (2019): multiply, reject the
+        // short ends.
         let mut wide = u128::from(self.bits()) * u128::from(count);
         if (wide as u64) < count {
             let reject_below = count.wrapping_neg() % count;

@@ -1,5 +1,5 @@
-//! Static shortest-path routing: every node knows the way, and learns of a change at once when told to
-//! recompute. What a change costs in time is the network's convergence time.
+//! Static shortest-path routing: every node knows the way, and learns of a change at once when told
+//! to recompute. What a change costs in time is the network's convergence time.
 
 use std::cell::OnceCell;
 use std::cmp::Reverse;
@@ -33,20 +33,22 @@ pub struct Edge {
     pub weight: u64,
 }
 
-/// Length of a link by [`Metric::Hops`], so that a hop over the air can be longer by a fraction. ETX has as many parts in
-/// RFC 6551 (section 4.3.2).
+/// Length of a link by [`Metric::Hops`], so that a hop over the air can be longer by a fraction.
+/// ETX has as many parts in RFC 6551 (section 4.3.2).
 pub const HOP: u64 = 128;
 
-/// Length of a link over the air: the expected number of transmissions (ETX), while nothing else is on air, of a frame of 127
-/// octets, or of the longest if that is shorter. Without it a single hop on which hardly any frame arrives would be shorter than two good ones.
+/// Length of a link over the air: the expected number of transmissions (ETX), while nothing else is
+/// on air, of a frame of 127 octets, or of the longest if that is shorter. Without it a single hop
+/// on which hardly any frame arrives would be shorter than two good ones.
 pub fn hop_over_air(radio: &Radio, from: Station, to: Station) -> u64 {
     let etx = radio.expected_transmissions(from, to, radio.phy().max_psdu.min(127));
     // As a cast saturates: a hop on which nothing arrives is the last resort.
     (HOP as f64 * etx).round().min(f64::from(u32::MAX)) as u64
 }
 
-/// The next link from every node to every other. What leads to a destination is computed when it is first asked for: a
-/// table for all pairs of 6,400 nodes would have 160 MB, and nodes with routers of their own never ask.
+/// The next link from every node to every other. What leads to a destination is computed when it is
+/// first asked for: a table for all pairs of 6,400 nodes would have 160 MB, and nodes with routers
+/// of their own never ask.
 #[derive(Debug, Default)]
 pub struct Routes {
     /// All edges, by the node that they lead to.
@@ -62,8 +64,8 @@ pub struct Routes {
 const NONE: u32 = u32::MAX;
 
 impl Routes {
-    /// Shortest paths over `edges`, through nodes for which `forwards` says yes. Of equal ways the one over
-    /// the lowest link id is taken.
+    /// Shortest paths over `edges`, through nodes for which `forwards` says yes. Of equal ways the
+    /// one over the lowest link id is taken.
     ///
     /// Cost: links * log(nodes) for each destination that is asked for.
     pub fn compute(nodes: usize, edges: &[Edge], forwards: impl Fn(NodeId) -> bool) -> Self {

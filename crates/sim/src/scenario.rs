@@ -1,8 +1,8 @@
 //! Scenario files: a network and what goes on in it, as TOML.
 //!
-//! Three layers: [`FileConfig`] is what was said, [`Scenario`] is what it means (every name bound, every
-//! value legal), [`Plan`] is a simulation about to begin. Reading goes through [`Source`], which adds
-//! overrides and knows where everything was written; [`Source::points`] spreads a sweep.
+//! Three layers: [`FileConfig`] is what was said, [`Scenario`] is what it means (every name bound,
+//! every value legal), [`Plan`] is a simulation about to begin. Reading goes through [`Source`],
+//! which adds overrides and knows where everything was written; [`Source::points`] spreads a sweep.
 
 pub mod advice;
 pub mod aodv;
@@ -72,7 +72,8 @@ pub struct Scenario {
     pub network: NetworkConfig,
     /// The nodes; their index is their [`NodeId`].
     pub nodes: Vec<NodeSpec>,
-    /// The links that every run has, one for each direction; their index is their [`crate::packet::LinkId`].
+    /// The links that every run has, one for each direction; their index is their
+    /// [`crate::packet::LinkId`].
     pub links: Vec<LinkSpec>,
     /// The links to the nodes of drawn groups.
     pub group_links: Vec<GroupLinkSpec>,
@@ -96,7 +97,8 @@ pub struct Scenario {
     pub traffic: Vec<traffic::TrafficSpec>,
     /// What is measured in parts of a run.
     pub probes: Vec<probe::ProbeSpec>,
-    /// What breaks, heals or changes, in the order of the file; links as [`Scenario::edges`] has them.
+    /// What breaks, heals or changes, in the order of the file; links as [`Scenario::edges`] has
+    /// them.
     pub faults: Vec<(Instant, Fault)>,
     /// What is drawn of such for each run.
     pub random_events: Vec<random::RandomEvent>,
@@ -247,7 +249,8 @@ pub struct Repeat {
 }
 
 impl TransferSpec {
-    /// When its connections begin, and when the sender closes them, in a simulation that ends then. There is at least one.
+    /// When its connections begin, and when the sender closes them, in a simulation that ends then.
+    /// There is at least one.
     pub fn connections(&self, end: Instant) -> Vec<(Instant, Option<Instant>)> {
         let begin = Instant::ZERO + self.start;
         let Some(Repeat { on, off, offset }) = self.repeat else { return vec![(begin, self.stop)] };
@@ -317,9 +320,9 @@ impl Scenario {
         self.nodes.iter().position(|n| n.name == name).map(|i| NodeId(i as u32))
     }
 
-    /// All links, with where they start and end: those of cables, then those over the air. In a run with shadowing, or with places
-    /// that are drawn, some of the latter may be missing, and others be there. Links to the nodes of drawn groups are left out: see
-    /// [`Scenario::cables`].
+    /// All links, with where they start and end: those of cables, then those over the air. In a run
+    /// with shadowing, or with places that are drawn, some of the latter may be missing, and others
+    /// be there. Links to the nodes of drawn groups are left out: see [`Scenario::cables`].
     pub fn edges(&self) -> impl Iterator<Item = (LinkId, NodeId, NodeId)> {
         let cables = self.links.iter().map(|l| (l.from, l.to));
         let air = self.radio.iter().flat_map(|radio| radio.links.iter().copied());
@@ -336,8 +339,8 @@ impl Scenario {
         self.links.get(link.index()).is_some_and(|link| link.course.rate.is_some())
     }
 
-    /// The cables of a run: those that every run has, then those to the nodes of its groups. Where there is a link already, there is no
-    /// second one.
+    /// The cables of a run: those that every run has, then those to the nodes of its groups. Where
+    /// there is a link already, there is no second one.
     pub fn cables(&self, drawn: &Drawn) -> Vec<LinkSpec> {
         let mut cables = self.links.clone();
         for spec in &self.group_links {
@@ -369,20 +372,22 @@ impl Scenario {
         self.radio.as_ref().is_some_and(|radio| radio.places.iter().any(|(on_air, _)| *on_air == node))
     }
 
-    /// Some link acknowledges every packet (`link_ack_timeout`), and no node caches segments: nothing hears of it.
+    /// Some link acknowledges every packet (`link_ack_timeout`), and no node caches segments:
+    /// nothing hears of it.
     pub fn has_unheard_link_acks(&self) -> bool {
         let of_groups = self.group_links.iter().flat_map(|link| [&link.there.0, &link.back.0]);
         let mut links = self.links.iter().map(|link| &link.config).chain(of_groups);
         links.any(|link| link.link_ack_timeout.is_some()) && self.nodes.iter().all(|node| node.dtc.is_none())
     }
 
-    /// What `gateways = "best"` stands for, by the index of the transfer that says so. [`Scenario::resolved`] has the number.
+    /// What `gateways = "best"` stands for, by the index of the transfer that says so.
+    /// [`Scenario::resolved`] has the number.
     pub fn advised(&self) -> &BTreeMap<usize, Best> {
         &self.advised
     }
 
-    /// What was said, with every default filled in, every TCP profile complete and the number that `gateways = "best"` stands for;
-    /// without sweep axes and profiles that nothing uses.
+    /// What was said, with every default filled in, every TCP profile complete and the number that
+    /// `gateways = "best"` stands for; without sweep axes and profiles that nothing uses.
     pub fn resolved(&self) -> &FileConfig {
         &self.resolved
     }

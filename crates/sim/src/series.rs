@@ -1,8 +1,10 @@
-//! Time series of a run: how connections, queues, radios and RDCA's senders stand, and where nodes are that move. A [`Sampler`] looks at them at an interval, which costs
-//! a run little; [`Changes`] sees each change of connections and queues, which costs it much.
+//! Time series of a run: how connections, queues, radios and RDCA's senders stand, and where nodes
+//! are that move. A [`Sampler`] looks at them at an interval, which costs a run little; [`Changes`]
+//! sees each change of connections and queues, which costs it much.
 //!
-//! Both make rows of [`TABLES`]. A row says how things stand from its time on until the next row of the same thing. Rows of one thing are in
-//! order of time; those of different things need not be. Rows of [`flows`] are about the whole window of a probe.
+//! Both make rows of [`TABLES`]. A row says how things stand from its time on until the next row of
+//! the same thing. Rows of one thing are in order of time; those of different things need not be.
+//! Rows of [`flows`] are about the whole window of a probe.
 
 mod changes;
 mod flows;

@@ -135,14 +135,15 @@ impl Builder {
         (self.link(a, b, config), self.link(b, a, config))
     }
 
-    /// Has a node of the radio that is added next move: its place there is that of the mover. Between such a node and all others
-    /// there are links, over which packets arrive while both are in reach. No static route follows it: it needs a router.
+    /// Has a node of the radio that is added next move: its place there is that of the mover.
+    /// Between such a node and all others there are links, over which packets arrive while both are
+    /// in reach. No static route follows it: it needs a router.
     pub fn mobile(&mut self, node: NodeId, mover: Mover) {
         self.movers.push((node, mover));
     }
 
-    /// Gives a node on the air its own macCslPeriod, zero if it never sleeps, before [`Builder::radio`], whose configuration must
-    /// have [`RadioConfig::csl`].
+    /// Gives a node on the air its own macCslPeriod, zero if it never sleeps, before
+    /// [`Builder::radio`], whose configuration must have [`RadioConfig::csl`].
     pub fn csl_period(&mut self, node: NodeId, period: Duration) {
         self.csl_periods.push((node, period));
     }
@@ -154,8 +155,9 @@ impl Builder {
         movers.filter_map(|(node, mover)| Some((Station(station(node)? as u32), mover))).collect()
     }
 
-    /// Puts nodes on the air, each at its place, and makes a link of every direction in which one hears another. Links
-    /// and routers must be added with what is said here; the network must speak IPv6, and have one radio at most.
+    /// Puts nodes on the air, each at its place, and makes a link of every direction in which one
+    /// hears another. Links and routers must be added with what is said here; the network must
+    /// speak IPv6, and have one radio at most.
     ///
     /// # Errors
     ///
@@ -196,8 +198,9 @@ impl Builder {
         Ok(())
     }
 
-    /// Puts nodes on an 802.11 channel, each at its place, and makes a link of every direction in which one hears another.
-    /// Links must be added with what is said here; a network has one radio at most, of either kind.
+    /// Puts nodes on an 802.11 channel, each at its place, and makes a link of every direction in
+    /// which one hears another. Links must be added with what is said here; a network has one radio
+    /// at most, of either kind.
     ///
     /// # Errors
     ///
@@ -253,7 +256,8 @@ impl Builder {
         network.links_between(from, to).find(|link| network.link(*link).is_wireless())
     }
 
-    /// Gives a node a router that builds paths ([`anabranch_core::paths`]): `None` is the root, the data centre.
+    /// Gives a node a router that builds paths ([`anabranch_core::paths`]): `None` is the root, the
+    /// data centre.
     pub fn router(&mut self, node: NodeId, config: paths::Config, kind: Option<NodeType>) {
         let name = format!("node {}", self.world.network.node_name(node));
         let random = Stream::new(self.seed, self.run, &name, "paths");
@@ -297,8 +301,8 @@ impl Builder {
         self.world.network.pin_route(at, to, link);
     }
 
-    /// Makes `at` send what is for `to` over the path of that number by `link`: an interface of its own for each path. Both
-    /// ways want it said where they part.
+    /// Makes `at` send what is for `to` over the path of that number by `link`: an interface of its
+    /// own for each path. Both ways want it said where they part.
     pub fn pin_path(&mut self, at: NodeId, to: NodeId, path: u8, link: LinkId) {
         self.world.network.pin_path(at, to, path, link);
     }
@@ -357,7 +361,8 @@ impl Simulation {
         &self.world
     }
 
-    /// Connections that something was done with since the last time, each once; from the first time on.
+    /// Connections that something was done with since the last time, each once; from the first time
+    /// on.
     pub(crate) fn take_touched(&mut self) -> Vec<(NodeId, crate::stream::ConnId)> {
         self.world.take_touched()
     }
@@ -420,8 +425,9 @@ impl Simulation {
         Pause::Reached
     }
 
-    /// Runs all events up to and including `stop` by `run`, which is as [`Simulation::run_until`], a ten-thousandth of the time or a
-    /// millisecond at once, unless an application stops the run or nothing is pending. After each part `look` may end it with an error.
+    /// Runs all events up to and including `stop` by `run`, which is as [`Simulation::run_until`],
+    /// a ten-thousandth of the time or a millisecond at once, unless an application stops the run
+    /// or nothing is pending. After each part `look` may end it with an error.
     ///
     /// # Errors
     ///
@@ -462,7 +468,8 @@ impl Simulation {
         probe.series(&self.world).into_iter().find(|of| of.name == series)
     }
 
-    /// Has a probe whose window is yet to begin keep time series, which takes memory for each of their points.
+    /// Has a probe whose window is yet to begin keep time series, which takes memory for each of
+    /// their points.
     pub fn keep_series(&mut self, probe: &str) {
         self.probes.iter_mut().filter(|of| of.name == probe).for_each(Probe::keep_series);
     }
@@ -485,8 +492,8 @@ impl Simulation {
         self.next_look = next_look(&self.probes);
     }
 
-    /// Runs all events up to and including `now`, and it is `now`, though nothing be pending and an application
-    /// want to stop: for a run that keeps pace with another clock.
+    /// Runs all events up to and including `now`, and it is `now`, though nothing be pending and an
+    /// application want to stop: for a run that keeps pace with another clock.
     pub fn catch_up(&mut self, now: Instant) {
         while self.run_until(now) == Pause::Stopped {}
         self.world.advance(now);

@@ -6,8 +6,8 @@ use anabranch_core::tcp::CloseReason;
 
 use crate::packet::NodeId;
 
-/// A connection of one node. Stays valid until its [`StreamEvent::Closed`] has been handled; from then on
-/// it names nothing, and never another connection.
+/// A connection of one node. Stays valid until its [`StreamEvent::Closed`] has been handled; from
+/// then on it names nothing, and never another connection.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConnId {
     pub(crate) slot: u32,

@@ -74,7 +74,8 @@ pub struct ConnectionView<'a> {
     pub info: &'a tcp::Info,
 }
 
-/// A part of a file that an application has written to a connection, for a protocol that says which part it is.
+/// A part of a file that an application has written to a connection, for a protocol that says which
+/// part it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ChunkView {
     /// The node that has written it.
@@ -110,19 +111,20 @@ pub enum Incident {
 ///
 /// With no observer a run pays one branch per packet and hop.
 pub trait Observer: Any + Send {
-    /// Called once, before all others but [`Observer::on_attach_radio`]: the names of all nodes, and from where to where each link leads.
+    /// Called once, before all others but [`Observer::on_attach_radio`]: the names of all nodes,
+    /// and from where to where each link leads.
     fn on_attach(&mut self, nodes: &[&str], links: &[(NodeId, NodeId)]) {
         let _ = (nodes, links);
     }
 
-    /// Called for each link before [`Observer::on_attach`], in the order of their ids: how it is configured. Of a link over the
-    /// air, rate and MTU are the radio's.
+    /// Called for each link before [`Observer::on_attach`], in the order of their ids: how it is
+    /// configured. Of a link over the air, rate and MTU are the radio's.
     fn on_attach_link(&mut self, link: LinkId, config: &LinkConfig) {
         let _ = (link, config);
     }
 
-    /// True if [`Observer::on_connection`] and [`Observer::on_chunk`] are to be called; asked once. While nobody wants them, they
-    /// are not.
+    /// True if [`Observer::on_connection`] and [`Observer::on_chunk`] are to be called; asked once.
+    /// While nobody wants them, they are not.
     fn wants_connections(&self) -> bool {
         false
     }
@@ -134,20 +136,21 @@ pub trait Observer: Any + Send {
         false
     }
 
-    /// A frame has left the air: `now` is its end. What comes of it, a packet that arrives or an acknowledgement, is
-    /// told afterwards. Also called if only another observer wants frames.
+    /// A frame has left the air: `now` is its end. What comes of it, a packet that arrives or an
+    /// acknowledgement, is told afterwards. Also called if only another observer wants frames.
     fn on_frame(&mut self, now: Instant, frame: &AirFrame<'_>) {
         let _ = (now, frame);
     }
 
-    /// As [`Observer::on_attach_radio`] where nodes share an 802.11 channel: true if [`Observer::on_wifi_frame`] is to
-    /// be called.
+    /// As [`Observer::on_attach_radio`] where nodes share an 802.11 channel: true if
+    /// [`Observer::on_wifi_frame`] is to be called.
     fn on_attach_wifi(&mut self, links: &[LinkId], phy: &wifi::PhyConfig) -> bool {
         let _ = (links, phy);
         false
     }
 
-    /// As [`Observer::on_frame`] for a frame of 802.11, those of RTS, CTS and acknowledgements included.
+    /// As [`Observer::on_frame`] for a frame of 802.11, those of RTS, CTS and acknowledgements
+    /// included.
     fn on_wifi_frame(&mut self, now: Instant, frame: &WifiFrame<'_>) {
         let _ = (now, frame);
     }
@@ -157,9 +160,10 @@ pub trait Observer: Any + Send {
         let _ = (now, link, point, packet);
     }
 
-    /// A cable's transmitter will begin at `start` with a packet that has to wait: told when the packet was accepted, and again if that
-    /// changes. Behind a queue with a discipline of its own the start is not known when the packet is accepted, and
-    /// `start` is [`Instant::FAR_FUTURE`]; it is told again when the transmitter begins with the packet, unless that is dropped before.
+    /// A cable's transmitter will begin at `start` with a packet that has to wait: told when the
+    /// packet was accepted, and again if that changes. Behind a queue with a discipline of its own
+    /// the start is not known when the packet is accepted, and `start` is [`Instant::FAR_FUTURE`];
+    /// it is told again when the transmitter begins with the packet, unless that is dropped before.
     fn on_departure(&mut self, now: Instant, link: LinkId, packet: u64, start: Instant) {
         let _ = (now, link, packet, start);
     }
@@ -174,13 +178,14 @@ pub trait Observer: Any + Send {
         let _ = (now, node, connection, event);
     }
 
-    /// Something was done with a connection, all that it wanted to send was sent, and this is how it stands. Also called if
-    /// only another observer wants connections.
+    /// Something was done with a connection, all that it wanted to send was sent, and this is how
+    /// it stands. Also called if only another observer wants connections.
     fn on_connection(&mut self, now: Instant, seen: &ConnectionView<'_>) {
         let _ = (now, seen);
     }
 
-    /// An application has written a part of a file to a connection. Called as [`Observer::on_connection`] is.
+    /// An application has written a part of a file to a connection. Called as
+    /// [`Observer::on_connection`] is.
     fn on_chunk(&mut self, now: Instant, chunk: &ChunkView) {
         let _ = (now, chunk);
     }

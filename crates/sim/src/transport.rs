@@ -41,7 +41,8 @@ impl From<mptcp::Config> for TransportConfig {
     }
 }
 
-/// A connection. Most are TCP, which is why that is not boxed: each segment would have one pointer more to follow.
+/// A connection. Most are TCP, which is why that is not boxed: each segment would have one pointer
+/// more to follow.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "the large one is the common one")]
 pub(crate) enum Transport {
@@ -70,7 +71,8 @@ impl Transport {
         }
     }
 
-    /// As [`tcp::Connection::give_way`]; a multipath connection, whose subflows end by themselves, never does.
+    /// As [`tcp::Connection::give_way`]; a multipath connection, whose subflows end by themselves,
+    /// never does.
     pub(crate) fn give_way(&mut self, now: Instant, syn: &Segment) -> Option<SeqNumber> {
         match self {
             Self::Tcp(connection) => connection.give_way(now, syn),
@@ -184,8 +186,8 @@ impl Transport {
         }
     }
 
-    /// All that was written is acknowledged, and no more can be written. Of a multipath connection that is not known before it is
-    /// over.
+    /// All that was written is acknowledged, and no more can be written. Of a multipath connection
+    /// that is not known before it is over.
     pub(crate) fn has_sent_all(&self) -> bool {
         match self {
             Self::Tcp(connection) => matches!(connection.state(), State::FinWait2 | State::TimeWait),
@@ -193,7 +195,8 @@ impl Transport {
         }
     }
 
-    /// There is no route to the peer. Subflows of a multipath connection do not heed it: there may be other paths.
+    /// There is no route to the peer. Subflows of a multipath connection do not heed it: there may
+    /// be other paths.
     pub(crate) fn handle_route_failure(&mut self, now: Instant) {
         match self {
             Self::Tcp(connection) => connection.handle_route_failure(now),
@@ -209,8 +212,9 @@ impl Transport {
         }
     }
 
-    /// The figures. Of a multipath connection, window and time-outs are those of the first subflow that carries data; the
-    /// counts of octets are those of the data, and what was sent again is that of all subflows, those that are over included.
+    /// The figures. Of a multipath connection, window and time-outs are those of the first subflow
+    /// that carries data; the counts of octets are those of the data, and what was sent again is
+    /// that of all subflows, those that are over included.
     pub(crate) fn info(&self) -> tcp::Info {
         match self {
             Self::Tcp(connection) => connection.info(),

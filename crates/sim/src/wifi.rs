@@ -1,13 +1,16 @@
 //! IEEE 802.11 DSSS in an ad hoc network (IBSS): a channel that stations share by the DCF.
 //!
-//! The radio knows frames by their length, their destination and a tag that means nothing to it. It is driven as
-//! [`crate::radio`] is: [`Wifi::send`] takes a frame, [`Wifi::handle_event`] what it has put into the [`Agenda`], and
-//! [`Wifi::poll_effect`] says what has come of it, to be called after either until nothing is left. A simulation has this
-//! radio or the other: both have [`crate::event::Event::Medium`].
+//! The radio knows frames by their length, their destination and a tag that means nothing to it. It
+//! is driven as [`crate::radio`] is: [`Wifi::send`] takes a frame, [`Wifi::handle_event`] what it
+//! has put into the [`Agenda`], and [`Wifi::poll_effect`] says what has come of it, to be called
+//! after either until nothing is left. A simulation has this radio or the other: both have
+//! [`crate::event::Event::Medium`].
 //!
-//! Code map: [`phy`] is times and sizes, `access` who may send when (carrier sense, NAV, backoff), `exchange` the frames of
-//! an exchange (RTS, CTS, data, ACK), `mac` the state of a station, [`propagation`] who hears whom, [`energy`] what it draws,
-//! [`config`] the options, [`metrics`] what is counted, [`octets`] what was on air octet by octet. `docs/reference/wifi.md` has the figures with their sources.
+//! Code map: [`phy`] is times and sizes, `access` who may send when (carrier sense, NAV, backoff),
+//! `exchange` the frames of an exchange (RTS, CTS, data, ACK), `mac` the state of a station,
+//! [`propagation`] who hears whom, [`energy`] what it draws, [`config`] the options, [`metrics`]
+//! what is counted, [`octets`] what was on air octet by octet. `docs/reference/wifi.md` has the
+//! figures with their sources.
 //!
 //! ```
 //! use anabranch_core::time::Instant;
@@ -38,9 +41,10 @@
 //!
 //! # Limits
 //!
-//! One channel, one rate for data and one for all else; no infrastructure, beacons, power save, fragments or security.
-//! There is no fading, and signals need no time from one station to another: at 300 m it would be a
-//! microsecond. A NAV set by an RTS is kept even if nothing follows (the reset of clause 9.2.5.4 is not compulsory).
+//! One channel, one rate for data and one for all else; no infrastructure, beacons, power save,
+//! fragments or security. There is no fading, and signals need no time from one station to another:
+//! at 300 m it would be a microsecond. A NAV set by an RTS is kept even if nothing follows (the
+//! reset of clause 9.2.5.4 is not compulsory).
 
 mod access;
 pub mod config;
@@ -153,7 +157,8 @@ pub enum Effect {
         /// Received power in dBm.
         rssi_dbm: i16,
     },
-    /// A station has received data that was for another, each time that it comes; only if [`Wifi::overhear`] was called.
+    /// A station has received data that was for another, each time that it comes; only if
+    /// [`Wifi::overhear`] was called.
     Overheard {
         /// Where.
         at: Station,
@@ -205,8 +210,8 @@ pub struct Wifi {
 }
 
 impl Wifi {
-    /// A channel with stations at the places given, all up and listening from the epoch on; `stream` makes the
-    /// random stream of a station for a purpose.
+    /// A channel with stations at the places given, all up and listening from the epoch on;
+    /// `stream` makes the random stream of a station for a purpose.
     pub fn new(
         config: WifiConfig,
         positions: &[Position],
@@ -215,8 +220,8 @@ impl Wifi {
         Self::with_movers(config, positions, Vec::new(), stream)
     }
 
-    /// The same with stations that move, in place of those at the positions of the same number. Each frame costs as much as
-    /// there are stations, and memory grows with their square.
+    /// The same with stations that move, in place of those at the positions of the same number.
+    /// Each frame costs as much as there are stations, and memory grows with their square.
     pub fn with_movers(
         config: WifiConfig,
         positions: &[Position],
@@ -246,8 +251,9 @@ impl Wifi {
         })
     }
 
-    /// Gives one direction of a pair its own probability of losing a frame, 0 to 1, in place of that of
-    /// [`Thresholds`]; control frames for the data go the other way. False if nothing is heard in this direction.
+    /// Gives one direction of a pair its own probability of losing a frame, 0 to 1, in place of
+    /// that of [`Thresholds`]; control frames for the data go the other way. False if nothing is
+    /// heard in this direction.
     pub fn set_loss(&mut self, from: Station, to: Station, loss: f64) -> bool {
         let Some(link) = self.link(from, to) else { return false };
         self.medium.neighbours.links[link].loss = loss;
@@ -311,8 +317,9 @@ impl Wifi {
         }
     }
 
-    /// A station dies, or is back. Dead, it neither sends nor hears, and what it was sending breaks off, with
-    /// [`Outcome::Down`]. One without energy stays dead; a station that does not exist is no station that is up.
+    /// A station dies, or is back. Dead, it neither sends nor hears, and what it was sending breaks
+    /// off, with [`Outcome::Down`]. One without energy stays dead; a station that does not exist is
+    /// no station that is up.
     pub fn set_up(&mut self, now: Instant, station: Station, up: bool, agenda: &mut Agenda) {
         let Some(mac) = self.macs.get(station.0 as usize) else { return };
         match (mac.is_up(), up) {
@@ -347,8 +354,8 @@ impl Wifi {
         self.macs[station.0 as usize].is_idle()
     }
 
-    /// Those that can receive from a station, if nothing comes between, in their order. Of stations that move, at the time of
-    /// its last frame.
+    /// Those that can receive from a station, if nothing comes between, in their order. Of stations
+    /// that move, at the time of its last frame.
     pub fn neighbours(&self, station: Station) -> impl Iterator<Item = Station> {
         let hearers = &self.medium.neighbours.hearers[self.medium.neighbours.of(station.0)];
         hearers.iter().filter(|h| h.marks & DECODABLE != 0).map(|h| Station(h.station))
@@ -359,7 +366,8 @@ impl Wifi {
         self.medium.neighbours.reachable(station.0)
     }
 
-    /// Those that a transmission of a station touches: [`Wifi::neighbours`], and those that only sense it.
+    /// Those that a transmission of a station touches: [`Wifi::neighbours`], and those that only
+    /// sense it.
     pub fn hearer_count(&self, station: Station) -> usize {
         self.medium.neighbours.of(station.0).len()
     }
@@ -375,8 +383,8 @@ impl Wifi {
         self.link(from, to).map(|link| self.medium.neighbours.links[link].metrics)
     }
 
-    /// Time from the epoch on in which the signals of others kept the channel busy at a station, whatever it did
-    /// itself.
+    /// Time from the epoch on in which the signals of others kept the channel busy at a station,
+    /// whatever it did itself.
     pub fn busy_time(&self, now: Instant, station: Station) -> Duration {
         self.medium.busy_time(station.0, now)
     }

@@ -1,9 +1,10 @@
 //! Everything of a run but its applications: the network, the TCP hosts on its nodes, and the time.
 //!
-//! An event leads to segments and time-outs for connections; a connection that was touched is *dirty*. What
-//! applications should learn becomes a notice. The run loop hands out all notices, then looks after all
-//! dirty connections (segments out, time-outs armed, the closed forgotten), and repeats until neither is
-//! left. So what an application does on a notice is in the acknowledgement that follows.
+//! An event leads to segments and time-outs for connections; a connection that was touched is
+//! *dirty*. What applications should learn becomes a notice. The run loop hands out all notices,
+//! then looks after all dirty connections (segments out, time-outs armed, the closed forgotten),
+//! and repeats until neither is left. So what an application does on a notice is in the
+//! acknowledgement that follows.
 
 mod buffers;
 mod watch;
@@ -188,8 +189,8 @@ impl World {
         }
     }
 
-    /// A node has learned something of its way to another: connections there may have to stand by. That AODV finds no
-    /// route tells them the same as that one has broken.
+    /// A node has learned something of its way to another: connections there may have to stand by.
+    /// That AODV finds no route tells them the same as that one has broken.
     pub(crate) fn handle_route_change(&mut self, node: NodeId, to: NodeId, change: RouteChange) {
         if change == RouteChange::Found {
             return;
@@ -265,7 +266,8 @@ impl World {
         }
     }
 
-    /// A connection's time-out event comes; it may be void, or early because the deadline has moved.
+    /// A connection's time-out event comes; it may be void, or early because the deadline has
+    /// moved.
     pub(crate) fn handle_connection_timer(&mut self, node: NodeId, id: ConnId) {
         let now = self.now;
         let Some(entry) = self.hosts[node.index()].get(id) else { return };
@@ -391,7 +393,8 @@ impl World {
         news
     }
 
-    /// Arms a connection's next time-out, or forgets a connection that is over and of which all is told.
+    /// Arms a connection's next time-out, or forgets a connection that is over and of which all is
+    /// told.
     fn rearm(&mut self, node: NodeId, id: ConnId, news: bool) {
         let now = self.now;
         let Some(entry) = self.hosts[node.index()].get(id) else { return };
@@ -443,7 +446,8 @@ impl World {
         self.notices.retain(|n| apps[n.app.0 as usize].node != node);
     }
 
-    /// A dead node starts again: without connections and listeners, its applications from their beginning.
+    /// A dead node starts again: without connections and listeners, its applications from their
+    /// beginning.
     pub fn recover_node(&mut self, node: NodeId) {
         if self.network.is_up(node) {
             return;

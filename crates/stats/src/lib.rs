@@ -1,8 +1,9 @@
-//! Statistics of runs: summaries with confidence intervals, medians of censored times, paired comparisons and tests of several at once,
-//! ratios, fairness.
+//! Statistics of runs: summaries with confidence intervals, medians of censored times, paired
+//! comparisons and tests of several at once, ratios, fairness.
 //!
-//! Intervals are two-sided, at 95 %. Means follow Student's t (the runs' variance is estimated), shares of
-//! successes Wilson's score interval (which stays inside 0 to 1 and holds at 0 and at all).
+//! Intervals are two-sided, at 95 %. Means follow Student's t (the runs' variance is estimated),
+//! shares of successes Wilson's score interval (which stays inside 0 to 1 and holds at 0 and at
+//! all).
 
 #![forbid(unsafe_code)]
 
@@ -72,7 +73,8 @@ impl Summary {
     /// The summary of one value per run.
     ///
     /// # Errors
-    /// [`StatsError::Empty`] without a run, [`StatsError::NotFinite`] for a value that is no number.
+    /// [`StatsError::Empty`] without a run, [`StatsError::NotFinite`] for a value that is no
+    /// number.
     pub fn of(values: &[f64]) -> Result<Self, StatsError> {
         if let Some(run) = values.iter().position(|value| !value.is_finite()) {
             return Err(StatsError::NotFinite { run });
@@ -96,8 +98,8 @@ impl Summary {
         self.ci95.map(|half| (self.mean - half, self.mean + half))
     }
 
-    /// How probable it is that a mean as high as this, or higher, comes of runs whose true mean is `value` or less: one-sided, by
-    /// Student's t. `None` after a single run.
+    /// How probable it is that a mean as high as this, or higher, comes of runs whose true mean is
+    /// `value` or less: one-sided, by Student's t. `None` after a single run.
     pub fn p_above(&self, value: f64) -> Option<f64> {
         let quantile = student_975(self.runs.checked_sub(1)?)?;
         let error = self.ci95? / quantile;
@@ -111,7 +113,8 @@ impl Summary {
         Some(law.sf(over / error))
     }
 
-    /// What `of` makes of each of the runs, over those of which it makes something; `None` if of none.
+    /// What `of` makes of each of the runs, over those of which it makes something; `None` if of
+    /// none.
     pub fn by_run(runs: usize, of: impl Fn(usize) -> Option<f64>) -> Option<Self> {
         Self::of(&(0..runs).filter_map(of).collect::<Vec<_>>()).ok()
     }
@@ -125,15 +128,15 @@ impl Summary {
         Self { mean, ci95, min: a.min(b), max: a.max(b), runs: self.runs }
     }
 
-    /// Whether the interval leaves zero out: for the [`paired`] difference of two schemes, whether they
-    /// differ at the 5 % level.
+    /// Whether the interval leaves zero out: for the [`paired`] difference of two schemes, whether
+    /// they differ at the 5 % level.
     pub fn excludes_zero(&self) -> bool {
         self.interval().is_some_and(|(low, high)| low > 0.0 || high < 0.0)
     }
 }
 
-/// The summary of `left - right`, run by run. Both saw the same channel in the same run, so that the
-/// channel's part in the variance cancels.
+/// The summary of `left - right`, run by run. Both saw the same channel in the same run, so that
+/// the channel's part in the variance cancels.
 ///
 /// # Errors
 /// [`StatsError::Unpaired`] for different numbers of runs; else as [`Summary::of`].
@@ -145,9 +148,10 @@ pub fn paired(left: &[f64], right: &[f64]) -> Result<Summary, StatsError> {
     Summary::of(&differences)
 }
 
-/// The ratio of the means, `mean(left) / mean(right)`, over paired runs. Its interval is that of the ratio estimator
-/// (Cochran, Sampling Techniques, 3rd edition, section 6.4): of `left - ratio * right` over the mean of `right`. `min`
-/// and `max` are those of the runs' contributions to it, not of their own ratios.
+/// The ratio of the means, `mean(left) / mean(right)`, over paired runs. Its interval is that of
+/// the ratio estimator (Cochran, Sampling Techniques, 3rd edition, section 6.4): of
+/// `left - ratio * right` over the mean of `right`. `min` and `max` are those of the runs'
+/// contributions to it, not of their own ratios.
 ///
 /// # Errors
 /// As [`paired`]; [`StatsError::NotFinite`] too if the mean of `right` is 0.
@@ -159,14 +163,14 @@ pub fn ratio(left: &[f64], right: &[f64]) -> Result<Summary, StatsError> {
     Summary::of(&parts)
 }
 
-/// What `of` makes of all runs, with the interval of the jackknife (Efron and Tibshirani, An Introduction to the Bootstrap,
-/// chapter 11): `of` is asked once for all, and once without each of the `runs`, which it is told the number of. For what is
-/// no mean: deviations, ratios of means, sums over several cells of the same runs. `min` and `max` are those of what it is
-/// without a run.
+/// What `of` makes of all runs, with the interval of the jackknife (Efron and Tibshirani, An
+/// Introduction to the Bootstrap, chapter 11): `of` is asked once for all, and once without each of
+/// the `runs`, which it is told the number of. For what is no mean: deviations, ratios of means,
+/// sums over several cells of the same runs. `min` and `max` are those of what it is without a run.
 ///
 /// # Errors
-/// [`StatsError::Empty`] without a run; [`StatsError::NotFinite`] if `of` makes no number of all runs. Where it makes none without
-/// one of them there is no interval.
+/// [`StatsError::Empty`] without a run; [`StatsError::NotFinite`] if `of` makes no number of all
+/// runs. Where it makes none without one of them there is no interval.
 pub fn jackknife(runs: usize, of: impl Fn(Option<usize>) -> f64) -> Result<Summary, StatsError> {
     if runs == 0 {
         return Err(StatsError::Empty);
@@ -199,15 +203,16 @@ pub fn deviation(values: &[f64]) -> Option<Summary> {
 /// What puts values into groups, as a reason for how they vary.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Explained {
-    /// The share of the variance that comes of it: epsilon squared (Kelley 1935), the part between the groups less what chance puts
-    /// there; 0 where that is below 0. With groups by one of several independent parameters it estimates that one's first-order index
-    /// (Sobol 1993).
+    /// The share of the variance that comes of it: epsilon squared (Kelley 1935), the part between
+    /// the groups less what chance puts there; 0 where that is below 0. With groups by one of
+    /// several independent parameters it estimates that one's first-order index (Sobol 1993).
     pub share: f64,
     /// How probable it is that as much or more lies between groups that mean nothing: Fisher's F.
     pub p: f64,
 }
 
-/// The analysis of variance with one factor; `None` where the values do not vary, or no group has two.
+/// The analysis of variance with one factor; `None` where the values do not vary, or no group has
+/// two.
 pub fn explained(groups: &[usize], values: &[f64]) -> Option<Explained> {
     let mut sums: BTreeMap<usize, (f64, f64)> = BTreeMap::new();
     for (group, value) in groups.iter().zip(values) {
@@ -233,8 +238,9 @@ pub fn explained(groups: &[usize], values: &[f64]) -> Option<Explained> {
     Some(Explained { share, p })
 }
 
-/// Holm's correction (Holm 1979, "A simple sequentially rejective multiple test procedure"): for each probability of several tests
-/// what it counts for, so that with those at most `level` the probability of even one that is wrong is at most `level`.
+/// Holm's correction (Holm 1979, "A simple sequentially rejective multiple test procedure"): for
+/// each probability of several tests what it counts for, so that with those at most `level` the
+/// probability of even one that is wrong is at most `level`.
 pub fn holm(probabilities: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..probabilities.len()).collect();
     order.sort_by(|a, b| probabilities[*a].total_cmp(&probabilities[*b]));
@@ -248,15 +254,16 @@ pub fn holm(probabilities: &[f64]) -> Vec<f64> {
     corrected
 }
 
-/// The least value that at least the given share (over 0, up to 1) does not exceed; `None` of nothing.
+/// The least value that at least the given share (over 0, up to 1) does not exceed; `None` of
+/// nothing.
 pub fn quantile(values: &[f64], share: f64) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     sorted.get(((share * sorted.len() as f64).ceil() as usize).checked_sub(1)?).copied()
 }
 
-/// Jain's index of fairness (Jain, Chiu and Hawe 1984): 1 if all shares are equal, 1 / n if one of n has everything.
-/// `None` if all shares are zero.
+/// Jain's index of fairness (Jain, Chiu and Hawe 1984): 1 if all shares are equal, 1 / n if one of
+/// n has everything. `None` if all shares are zero.
 pub fn jain(shares: &[f64]) -> Option<f64> {
     let (sum, squares) = (shares.iter().sum::<f64>(), shares.iter().map(|x| x * x).sum::<f64>());
     (squares > 0.0).then(|| sum * sum / (shares.len() as f64 * squares))
@@ -316,7 +323,8 @@ mod tests {
         assert_eq!((jain(&[0.0, 0.0]), jain(&[])), (None, None));
     }
 
-    /// The function of Ishigami and Homma (1990) with a = 7 and b = 0.1, whose first-order indices are known: 0.3139, 0.4424 and 0.
+    /// The function of Ishigami and Homma (1990) with a = 7 and b = 0.1, whose first-order indices
+    /// are known: 0.3139, 0.4424 and 0.
     #[test]
     fn shares_of_the_variance_are_the_published_ones() {
         let mut state = 1_u64;
@@ -350,8 +358,8 @@ mod tests {
         assert_eq!(explained(&[3, 3, 3], &[1.0, 2.0, 3.0]).map(|e| (e.share, e.p)), Some((0.0, 1.0)));
     }
 
-    /// Three groups of six of which the sums are known: 84 between, 68 within, F = 9.3 with 2 and 15 degrees of freedom, p = 0.0024
-    /// (Wikipedia, "One-way analysis of variance").
+    /// Three groups of six of which the sums are known: 84 between, 68 within, F = 9.3 with 2 and
+    /// 15 degrees of freedom, p = 0.0024 (Wikipedia, "One-way analysis of variance").
     #[test]
     fn the_probability_is_that_of_fishers_tables() {
         let values =
@@ -405,7 +413,8 @@ mod tests {
         near(low, -2.459_885_8, 1e-6);
         near(high, -0.700_114_2, 1e-6);
         assert!(difference.excludes_zero());
-        // Unpaired, each on its own, the drugs cannot be told apart: the first gains 0.75 +- 1.28 hours.
+        // Unpaired, each on its own, the drugs cannot be told apart: the first gains 0.75 +- 1.28
+        // hours.
         let first = Summary::of(&SLEEP[0]).expect("ten runs");
         near(first.mean, 0.75, 1e-12);
         near(first.ci95.expect("ten runs"), 1.279_782_7, 1e-5);
@@ -463,11 +472,13 @@ mod tests {
 
     #[test]
     fn the_ratio_of_paired_runs() {
-        // Runs that differ much from each other and little in their ratio leave little doubt about it.
+        // Runs that differ much from each other and little in their ratio leave little doubt about
+        // it.
         let (left, right) = ([8.0, 16.5, 31.5], [10.0, 20.0, 40.0]);
         let found = ratio(&left, &right).expect("three pairs");
         near(found.mean, 0.8, 1e-12);
-        // Parts 0.8, 0.8 + 0.5 / (70 / 3), 0.8 - 0.5 / (70 / 3): a deviation of 0.021429 over three runs.
+        // Parts 0.8, 0.8 + 0.5 / (70 / 3), 0.8 - 0.5 / (70 / 3): a deviation of 0.021429 over three
+        // runs.
         near(found.ci95.expect("three runs"), 4.302_65 * 0.021_428_6 / 3f64.sqrt(), 1e-5);
         assert_eq!(ratio(&[1.0, 3.0], &[2.0, 6.0]).expect("two pairs").ci95, Some(0.0));
         assert!(matches!(ratio(&[1.0], &[0.0]), Err(StatsError::NotFinite { .. })));
@@ -516,7 +527,8 @@ mod tests {
 
     #[test]
     fn wilson_s_intervals_are_newcombe_s() {
-        // R. G. Newcombe, "Two-sided confidence intervals for the single proportion", 1998, table I, method 3.
+        // R. G. Newcombe, "Two-sided confidence intervals for the single proportion", 1998, table
+        // I, method 3.
         for (successes, trials, low, high) in [
             (81, 263, 0.2553, 0.3662),
             (15, 148, 0.0624, 0.1605),

@@ -17,7 +17,8 @@ pub struct MetricRecord<'u> {
     pub max: Figure,
     /// The unit of all of them: `1`, `s`, `B`, `bit/s`, `J`.
     pub unit: &'u str,
-    /// Number of runs without a value, such as a latency where nothing was delivered; left out if it is 0.
+    /// Number of runs without a value, such as a latency where nothing was delivered; left out if
+    /// it is 0.
     #[serde(skip_serializing_if = "is_zero")]
     pub missing: usize,
     /// The median of times of which some are censored, in keys of its own; left out if none is.
@@ -40,7 +41,8 @@ fn is_zero(count: &usize) -> bool {
 }
 
 impl<'u> MetricRecord<'u> {
-    /// Of many runs: `summary` is over those that have a value, and `missing` is the number of the others.
+    /// Of many runs: `summary` is over those that have a value, and `missing` is the number of the
+    /// others.
     pub fn new(summary: Option<&Summary>, missing: usize, unit: &'u str) -> Self {
         Self::each(missing, unit, |figure| Figure::One(summary.and_then(figure)))
     }

@@ -1,11 +1,13 @@
-//! Times of which some are known only to be longer than an observation lasted: the estimator of Kaplan and Meier.
+//! Times of which some are known only to be longer than an observation lasted: the estimator of
+//! Kaplan and Meier.
 
 use serde::Serialize;
 
 use crate::{StatsError, Z_975};
 
-/// The survival function that Kaplan and Meier (1958, "Nonparametric estimation from incomplete observations") estimate: how probable it
-/// is that a time is longer than t. Censored times are right-censored: they are longer than the value given.
+/// The survival function that Kaplan and Meier (1958, "Nonparametric estimation from incomplete
+/// observations") estimate: how probable it is that a time is longer than t. Censored times are
+/// right-censored: they are longer than the value given.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Survival {
     /// The steps, in order of time.
@@ -27,7 +29,8 @@ pub struct Step {
     pub events: usize,
     /// The estimate from here on, 0 to 1.
     pub survival: f64,
-    /// Its 95 % confidence interval, from the normal law of log(-log S) with Greenwood's variance; `None` where the estimate is 0.
+    /// Its 95 % confidence interval, from the normal law of log(-log S) with Greenwood's variance;
+    /// `None` where the estimate is 0.
     pub ci95: Option<(f64, f64)>,
 }
 
@@ -36,15 +39,16 @@ pub struct Step {
 pub struct Median {
     /// The estimate; `null` if more than half of the times are longer than what was observed.
     pub median: Option<f64>,
-    /// Its 95 % confidence interval (Brookmeyer and Crowley 1982, by log(-log S)); `null` is an end that is not known.
+    /// Its 95 % confidence interval (Brookmeyer and Crowley 1982, by log(-log S)); `null` is an end
+    /// that is not known.
     pub median_ci95: (Option<f64>, Option<f64>),
     /// Number of censored times.
     pub censored: usize,
 }
 
 impl Median {
-    /// The median in words, without a unit, with numbers as `figure` writes them: `Kaplan-Meier: median 23, 95 % 13 to ?; 12 censored`.
-    /// `?` is an end that is not known.
+    /// The median in words, without a unit, with numbers as `figure` writes them:
+    /// `Kaplan-Meier: median 23, 95 % 13 to ?; 12 censored`. `?` is an end that is not known.
     pub fn text(&self, figure: impl Fn(f64) -> String) -> String {
         let end = |end: Option<f64>| end.map_or_else(|| "?".to_owned(), &figure);
         let median =
@@ -62,7 +66,8 @@ impl Survival {
     /// The estimate from times that have ended, and from what is known of those that have not.
     ///
     /// # Errors
-    /// [`StatsError::Empty`] without a time, [`StatsError::NotFinite`] for one that is no number; its `run` counts through both.
+    /// [`StatsError::Empty`] without a time, [`StatsError::NotFinite`] for one that is no number;
+    /// its `run` counts through both.
     pub fn of(ended: &[f64], censored: &[f64]) -> Result<Self, StatsError> {
         let mut all = ended.iter().chain(censored);
         if let Some(run) = all.position(|time| !time.is_finite()) {
@@ -91,8 +96,8 @@ impl Survival {
         Ok(Self { steps, runs, censored: lost.len() })
     }
 
-    /// The first time at which `curve` is 1/2 or less; the middle of the step if it is 1/2 over a whole one, as the median of an even
-    /// number of values is. `None` if it stays above.
+    /// The first time at which `curve` is 1/2 or less; the middle of the step if it is 1/2 over a
+    /// whole one, as the median of an even number of values is. `None` if it stays above.
     fn half(&self, curve: impl Fn(&Step) -> Option<f64>) -> Option<f64> {
         // Products of fractions are not exactly what they stand for.
         const ROUNDING: f64 = 1e-12;
@@ -105,7 +110,8 @@ impl Survival {
         })
     }
 
-    /// The median and its interval: the times at which the interval of the survival function has 1/2 in it.
+    /// The median and its interval: the times at which the interval of the survival function has
+    /// 1/2 in it.
     pub fn median(&self) -> Median {
         let bound = |of: fn(&(f64, f64)) -> f64| self.half(|step| step.ci95.as_ref().map(of));
         Median {
@@ -129,7 +135,8 @@ fn interval(survival: f64, greenwood: f64) -> Option<(f64, f64)> {
 mod tests {
     use super::*;
 
-    /// Weeks of remission of 42 patients with leukaemia, with 6-MP or a placebo (Freireich et al. 1963; the data of Cox 1972).
+    /// Weeks of remission of 42 patients with leukaemia, with 6-MP or a placebo (Freireich et al.
+    /// 1963; the data of Cox 1972).
     const DRUG: ([f64; 9], [f64; 12]) = (
         [6.0, 6.0, 6.0, 7.0, 10.0, 13.0, 16.0, 22.0, 23.0],
         [6.0, 9.0, 10.0, 11.0, 17.0, 19.0, 20.0, 25.0, 32.0, 32.0, 34.0, 35.0],
@@ -146,7 +153,8 @@ mod tests {
 
     #[test]
     fn the_steps_are_the_published_ones() {
-        // Kleinbaum and Klein, "Survival Analysis", 3rd edition, chapter 2; intervals as Stata's `sts list` prints them.
+        // Kleinbaum and Klein, "Survival Analysis", 3rd edition, chapter 2; intervals as Stata's
+        // `sts list` prints them.
         let found = Survival::of(&DRUG.0, &DRUG.1).expect("21 patients");
         let published = [
             (6.0, 21, 3, 0.8571, 0.6197, 0.9516),
@@ -213,7 +221,8 @@ mod tests {
         assert_eq!(of(&[1.0], &[2.0, f64::NAN]), Err(StatsError::NotFinite { run: 2 }));
     }
 
-    /// The interval has the true median in it about 95 times of 100: exponential times, of which a third are cut at the same moment.
+    /// The interval has the true median in it about 95 times of 100: exponential times, of which a
+    /// third are cut at the same moment.
     #[test]
     fn the_interval_holds_what_it_promises() {
         let mut state = 9_u64;

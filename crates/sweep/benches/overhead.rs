@@ -1,5 +1,6 @@
-//! What a sweep of 10,000 short runs costs beside the runs: processor time of the whole process, from the spec to the written tables,
-//! against that of the runs' own threads while they were running.
+//! What a sweep of 10,000 short runs costs beside the runs: processor time of the whole process,
+//! from the spec to the written tables, against that of the runs' own threads while they were
+//! running.
 //!
 //! Prints a table. Other programs on the machine disturb wall-clock time, and hardly this.
 

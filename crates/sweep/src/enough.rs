@@ -1,8 +1,9 @@
 //! Enough runs? How sure a mean is to be, and after how many runs somebody looks.
 //!
-//! The runs of a point are looked at when there are `min`, and after every further half of those that there were, until
-//! the interval is narrow enough or there are `max`. So the answer depends on what the runs say and on nothing else. Looking
-//! repeatedly makes the interval a little too narrow now and then; the half keeps that rare.
+//! The runs of a point are looked at when there are `min`, and after every further half of those
+//! that there were, until the interval is narrow enough or there are `max`. So the answer depends
+//! on what the runs say and on nothing else. Looking repeatedly makes the interval a little too
+//! narrow now and then; the half keeps that rare.
 
 use anabranch_stats::Summary;
 

@@ -24,7 +24,8 @@ pub enum Error {
         /// Why.
         error: io::Error,
     },
-    /// A parameter of an experiment that no file says. The text names it as an option of the command line.
+    /// A parameter of an experiment that no file says. The text names it as an option of the
+    /// command line.
     #[error(transparent)]
     Parameter(#[from] ParameterError),
     /// A run could not be made.

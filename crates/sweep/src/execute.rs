@@ -37,9 +37,11 @@ impl Default for Options {
 /// What whoever waits may look at and do meanwhile, from any thread.
 #[derive(Default)]
 pub struct Watch<'w> {
-    /// Set it, and the sweep stops soon: runs that are under way are given up, what is done is kept.
+    /// Set it, and the sweep stops soon: runs that are under way are given up, what is done is
+    /// kept.
     pub cancel: AtomicBool,
-    /// Runs that are to be made, as far as is known by now; it grows where one more look shows that a point needs more.
+    /// Runs that are to be made, as far as is known by now; it grows where one more look shows that
+    /// a point needs more.
     pub total: AtomicU64,
     /// Runs that have been made.
     pub made: AtomicU64,
@@ -80,23 +82,25 @@ impl Outcome {
         self.process.saturating_sub(self.runs).as_secs_f64() / self.runs.as_secs_f64().max(1e-9)
     }
 
-    /// Share of the time of all threads in which runs were under way, of that which other programs left them.
+    /// Share of the time of all threads in which runs were under way, of that which other programs
+    /// left them.
     pub fn busy(&self) -> f64 {
         let left = self.wall.as_secs_f64() * self.threads as f64 - self.waited.as_secs_f64();
         self.runs.as_secs_f64() / left.max(1e-9)
     }
 }
 
-/// Rows wait so long for others that can be written with them, and a row whose run took longer waits for none: what a kill can
-/// take is less than that much work of each core, beside the runs that are under way.
+/// Rows wait so long for others that can be written with them, and a row whose run took longer
+/// waits for none: what a kill can take is less than that much work of each core, beside the runs
+/// that are under way.
 const GATHER: Duration = Duration::from_millis(20);
 /// Rows that wait, at most.
 const GATHERED: usize = 4_096;
 /// How often the disk is waited for: what the death of the machine, not of the process, can take.
 const SYNC: Duration = Duration::from_secs(5);
 
-/// A pool of `threads` threads, at most one per core, since runs only compute. 0 means one per core, or the value of
-/// `RAYON_NUM_THREADS`.
+/// A pool of `threads` threads, at most one per core, since runs only compute. 0 means one per
+/// core, or the value of `RAYON_NUM_THREADS`.
 ///
 /// # Errors
 /// The machine has no room for them.
@@ -109,7 +113,8 @@ pub fn pool(threads: usize) -> Result<ThreadPool, Error> {
     })
 }
 
-/// Makes all runs of a shard that are not done, of points that [`Sweep::all_points`] has made, and adds their rows to the store.
+/// Makes all runs of a shard that are not done, of points that [`Sweep::all_points`] has made, and
+/// adds their rows to the store.
 ///
 /// # Errors
 /// The first thing that was wrong; rows that were made before are kept.
@@ -135,7 +140,8 @@ pub fn execute(
     })
 }
 
-/// As [`execute`], on the threads of the pool that this is called in. Returns the processor time of the runs.
+/// As [`execute`], on the threads of the pool that this is called in. Returns the processor time of
+/// the runs.
 ///
 /// # Errors
 /// As [`execute`].
@@ -167,8 +173,8 @@ pub fn execute_here(
     Ok(Duration::from_nanos(work.processor.load(Ordering::Relaxed)))
 }
 
-/// As [`execute_here`], one run after another on this thread: what a few short runs take is less than what a pool does. `look` is
-/// called between slices of a run, and may set [`Watch::cancel`].
+/// As [`execute_here`], one run after another on this thread: what a few short runs take is less
+/// than what a pool does. `look` is called between slices of a run, and may set [`Watch::cancel`].
 ///
 /// # Errors
 /// As [`execute`].
@@ -321,7 +327,8 @@ impl<'w> Work<'w> {
     }
 }
 
-/// A lock. Whoever has panicked while holding it has left nothing half-done: rows are either waiting or written.
+/// A lock. Whoever has panicked while holding it has left nothing half-done: rows are either
+/// waiting or written.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }

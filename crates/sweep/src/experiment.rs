@@ -1,8 +1,8 @@
-//! What an experiment is: named parameters with defaults, metrics with units, and one run of one point. The spec of a sweep may
-//! name one in place of a scenario file.
+//! What an experiment is: named parameters with defaults, metrics with units, and one run of one
+//! point. The spec of a sweep may name one in place of a scenario file.
 //!
-//! Three layers, as with scenarios: [`Settings`] is what was said (texts), a [`Point`] is what it means (typed,
-//! checked, ready to run), and rows are what came out.
+//! Three layers, as with scenarios: [`Settings`] is what was said (texts), a [`Point`] is what it
+//! means (typed, checked, ready to run), and rows are what came out.
 
 mod error;
 
@@ -88,13 +88,15 @@ pub trait Experiment: fmt::Debug + Send + Sync {
     fn name(&self) -> &'static str;
     /// What it is, in a line.
     fn about(&self) -> &'static str;
-    /// Fingerprint of the sources that decide its results beside the simulator's: part of the identity of each run.
+    /// Fingerprint of the sources that decide its results beside the simulator's: part of the
+    /// identity of each run.
     fn build(&self) -> &'static str;
     /// Its parameters, in the order in which they are shown.
     fn parameters(&self) -> &'static [Parameter];
     /// Its metrics, in the order of [`Point::run`]'s values.
     fn metrics(&self) -> &'static [Metric];
-    /// Its metrics that are arrays, such as one number for each node, in the order of [`Measured::arrays`].
+    /// Its metrics that are arrays, such as one number for each node, in the order of
+    /// [`Measured::arrays`].
     fn arrays(&self) -> &'static [Metric] {
         &[]
     }
@@ -135,7 +137,8 @@ pub trait Point: fmt::Debug + Send + Sync {
 pub struct Measured {
     /// A value for each metric, `None` where there is none.
     pub values: Vec<Option<f64>>,
-    /// The elements of each array, as many in every run of a point; `None` where the run has no such array.
+    /// The elements of each array, as many in every run of a point; `None` where the run has no
+    /// such array.
     pub arrays: Vec<Option<Vec<f64>>>,
 }
 
@@ -236,8 +239,8 @@ pub fn json_value(text: &str) -> Value {
     }
 }
 
-/// What a run has measured, by name: the elements of an array `NAME` are `NAME.0`, `NAME.1` and so on. An array that the run does not
-/// have is `NAME.0` without a value.
+/// What a run has measured, by name: the elements of an array `NAME` are `NAME.0`, `NAME.1` and so
+/// on. An array that the run does not have is `NAME.0` without a value.
 ///
 /// # Errors
 ///

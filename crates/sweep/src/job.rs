@@ -1,5 +1,6 @@
-//! Runs as something that can be sent away: with the resolved scenario and the contents of its files, or an experiment's name and
-//! parameters, and with seeds and numbers, a process that has nothing but this library can make them.
+//! Runs as something that can be sent away: with the resolved scenario and the contents of its
+//! files, or an experiment's name and parameters, and with seeds and numbers, a process that has
+//! nothing but this library can make them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -95,7 +96,8 @@ impl Job {
         Self::from_json_with(text, experiments, Policies::default())
     }
 
-    /// As [`Job::from_json`], for a scenario that may name policies that are not ours: the process that has sent the job has the same.
+    /// As [`Job::from_json`], for a scenario that may name policies that are not ours: the process
+    /// that has sent the job has the same.
     ///
     /// # Errors
     /// As [`Job::from_json`].

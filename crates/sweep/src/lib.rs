@@ -1,6 +1,7 @@
-//! Many runs of a scenario or of an experiment: which ones, what is done already, all cores, and tables of what they said. This crate never decides
-//! anything about a network or a protocol, and what a row says never depends on how many threads, processes or machines
-//! made it, in which order, or how often they were killed.
+//! Many runs of a scenario or of an experiment: which ones, what is done already, all cores, and
+//! tables of what they said. This crate never decides anything about a network or a protocol, and
+//! what a row says never depends on how many threads, processes or machines made it, in which
+//! order, or how often they were killed.
 //!
 //! ```
 //! use anabranch_sweep::{Options, Spec, Store, Sweep, Table, Watch, execute};
@@ -27,14 +28,18 @@
 //! # Ok::<(), anabranch_sweep::Error>(())
 //! ```
 //!
-//! Past one machine, a driver has the spec and the store, and workers have neither: [`Sweep::jobs`] are the [`Job`]s that are due,
-//! each complete in itself; a worker makes it with [`Job::from_json`] and [`Job::run`] and sends its rows ([`row::to_bytes`]) back
-//! to [`Store::append`]. A job that was lost is due again, and one that was made twice makes the same rows.
+//! Past one machine, a driver has the spec and the store, and workers have neither: [`Sweep::jobs`]
+//! are the [`Job`]s that are due, each complete in itself; a worker makes it with
+//! [`Job::from_json`] and [`Job::run`] and sends its rows ([`row::to_bytes`]) back to
+//! [`Store::append`]. A job that was lost is due again, and one that was made twice makes the same
+//! rows.
 //!
-//! Code map: [`spec`] is what is asked for, [`points`] what it makes of the scenario or the [`experiment`]; [`address`] names a run by what it depends on;
-//! [`row`] is what a run says and [`store`] keeps it; [`plan`] says what is due, and [`enough`] when a point has enough runs; [`job`]
-//! is runs that can be sent away, [`execute`](mod@execute) makes them on all cores; `table` is the only module that knows Arrow, Parquet and CSV,
-//! and `series` writes time series of runs with it. They are there with the feature `tables`, which is on by default.
+//! Code map: [`spec`] is what is asked for, [`points`] what it makes of the scenario or the
+//! [`experiment`]; [`address`] names a run by what it depends on; [`row`] is what a run says and
+//! [`store`] keeps it; [`plan`] says what is due, and [`enough`] when a point has enough runs;
+//! [`job`] is runs that can be sent away, [`execute`](mod@execute) makes them on all cores; `table`
+//! is the only module that knows Arrow, Parquet and CSV, and `series` writes time series of runs
+//! with it. They are there with the feature `tables`, which is on by default.
 
 #![forbid(unsafe_code)]
 

@@ -120,8 +120,9 @@ impl Sweep {
         ))
     }
 
-    /// What is missing at a point and is this shard's to do. A shard has every so many-th run; where it depends on the runs of a point
-    /// whether there are more of them, it has every so many-th point.
+    /// What is missing at a point and is this shard's to do. A shard has every so many-th run;
+    /// where it depends on the runs of a point whether there are more of them, it has every so
+    /// many-th point.
     pub fn due(&self, point: &Point, store: &Store, shard: Shard) -> Vec<RunKey> {
         self.due_from(point, store, shard, 0)
     }
@@ -144,8 +145,9 @@ impl Sweep {
         missing
     }
 
-    /// All that is due by now, as jobs of at most so many runs of one point each. Where it depends on runs whether there are more
-    /// of them, more may be due when these are there: ask again until there is nothing.
+    /// All that is due by now, as jobs of at most so many runs of one point each. Where it depends
+    /// on runs whether there are more of them, more may be due when these are there: ask again
+    /// until there is nothing.
     ///
     /// # Errors
     /// As [`Job::new`].

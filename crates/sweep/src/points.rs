@@ -1,5 +1,5 @@
-//! The points of a sweep: every combination of the grid with every combination of samples, and what each makes of the scenario or of
-//! the experiment.
+//! The points of a sweep: every combination of the grid with every combination of samples, and what
+//! each makes of the scenario or of the experiment.
 
 #[cfg(feature = "tables")]
 use std::borrow::Cow;
@@ -21,10 +21,12 @@ use crate::spec::{Runs, Spec, Subject};
 use crate::store::Store;
 use crate::task::{Recorder, Task, Trial};
 
-/// Points of a sweep, and runs of all points, at most: results of all of them are held at once when tables are written.
+/// Points of a sweep, and runs of all points, at most: results of all of them are held at once when
+/// tables are written.
 pub const MOST_RUNS: u64 = 1_000_000;
 
-/// Scenarios and points of experiments that are held from when they were checked until they run; those of further points are made again.
+/// Scenarios and points of experiments that are held from when they were checked until they run;
+/// those of further points are made again.
 const HELD: usize = 20_000;
 /// Points that are made before one asks whether any was wrong.
 const PORTION: usize = 1_024;
@@ -38,7 +40,8 @@ pub struct Sweep {
     factors: Vec<Factor>,
     points: usize,
     seeds: Vec<u64>,
-    /// The parameters as they apply: what is fixed comes first, and each part from the general to the particular.
+    /// The parameters as they apply: what is fixed comes first, and each part from the general to
+    /// the particular.
     order: Vec<String>,
     files: Mutex<BTreeMap<PathBuf, Bytes>>,
     pub(crate) recorder: Option<Arc<dyn Recorder>>,
@@ -73,8 +76,8 @@ impl Sweep {
     /// All points of a spec.
     ///
     /// # Errors
-    /// A scenario that cannot be read, and more than [`MOST_RUNS`] runs. What a parameter does to the scenario is found out by
-    /// [`Sweep::all_points`].
+    /// A scenario that cannot be read, and more than [`MOST_RUNS`] runs. What a parameter does to
+    /// the scenario is found out by [`Sweep::all_points`].
     pub fn new(spec: Spec) -> Result<Self, Error> {
         let mut factors = Vec::new();
         let grid = match &spec.subject {
@@ -194,8 +197,8 @@ impl Sweep {
         self.spec.fixed.get(path).into_iter().chain(varied)
     }
 
-    /// The parameters of a point that differ from the scenario's text, by their paths: those that are fixed, and those that vary.
-    /// `index` is below [`Sweep::points`].
+    /// The parameters of a point that differ from the scenario's text, by their paths: those that
+    /// are fixed, and those that vary. `index` is below [`Sweep::points`].
     pub fn parameters(&self, index: usize) -> BTreeMap<String, Value> {
         let mut parameters = self.spec.fixed.clone();
         let mut rest = index;
@@ -207,7 +210,8 @@ impl Sweep {
         parameters
     }
 
-    /// A value as tables show it. Those of an experiment may be numbers that were given as text, as on a command line.
+    /// A value as tables show it. Those of an experiment may be numbers that were given as text, as
+    /// on a command line.
     #[cfg(feature = "tables")]
     pub(crate) fn shown<'v>(&self, value: &'v Value) -> Cow<'v, Value> {
         match (&self.spec.subject, value) {
@@ -280,11 +284,12 @@ impl Sweep {
         }
     }
 
-    /// Makes all points, on all threads of the pool that this is called in, or at most [`FEW`] on this thread.
+    /// Makes all points, on all threads of the pool that this is called in, or at most [`FEW`] on
+    /// this thread.
     ///
     /// # Errors
-    /// What is wrong with the scenario or the experiment's parameters at the first such point, with the place in the spec if a
-    /// parameter is to blame; a file that cannot be read.
+    /// What is wrong with the scenario or the experiment's parameters at the first such point, with
+    /// the place in the spec if a parameter is to blame; a file that cannot be read.
     pub fn all_points(&self) -> Result<Vec<Point>, Error> {
         let mut points = Vec::with_capacity(self.points);
         let parsed = self.parsed()?;
@@ -315,8 +320,8 @@ impl Sweep {
         Ok(again.task.expect("a point has its task when it has just been made"))
     }
 
-    /// The scenario at a point and the contents that it carries, to run it with observers; `None` of an experiment, whose runs
-    /// are its own.
+    /// The scenario at a point and the contents that it carries, to run it with observers; `None`
+    /// of an experiment, whose runs are its own.
     ///
     /// # Errors
     /// As [`crate::Job::new`].
@@ -327,7 +332,8 @@ impl Sweep {
         })
     }
 
-    /// Every parameter of an experiment at a point, resolved, as it can be given again; none of a scenario.
+    /// Every parameter of an experiment at a point, resolved, as it can be given again; none of a
+    /// scenario.
     ///
     /// # Errors
     /// As [`crate::Job::new`].
@@ -353,7 +359,8 @@ impl Sweep {
         scenario.files().map(content).collect()
     }
 
-    /// An error of a scenario at a point: where the parameter was written if that is known, and which point it is.
+    /// An error of a scenario at a point: where the parameter was written if that is known, and
+    /// which point it is.
     fn placed(&self, source: &Source, error: ScenarioError, parameters: &BTreeMap<String, Value>) -> Error {
         let ScenarioError { mut place, mut message, hint } = error;
         if let Place::Override(text) = &place
@@ -399,7 +406,8 @@ impl Sweep {
     }
 }
 
-/// A parameter as an override says it. JSON's strings, numbers and lists are TOML's too; tables are not.
+/// A parameter as an override says it. JSON's strings, numbers and lists are TOML's too; tables are
+/// not.
 fn assignment(path: &str, value: &Value) -> String {
     let mut text = format!("{path}=");
     toml_of(value, &mut text);

@@ -137,12 +137,14 @@ fn checksum(octets: &[u8]) -> [u8; TAIL] {
 #[derive(Debug, Default)]
 pub(crate) struct Reader {
     schemas: Vec<Arc<Schema>>,
-    /// The build of the rows that follow; `None` for those that were made before builds were told apart.
+    /// The build of the rows that follow; `None` for those that were made before builds were told
+    /// apart.
     build: Option<String>,
 }
 
 impl Reader {
-    /// What the first record says (`None` if it is a schema or a build), and its length; `None` if it is not whole.
+    /// What the first record says (`None` if it is a schema or a build), and its length; `None` if
+    /// it is not whole.
     pub(crate) fn take(&mut self, octets: &[u8]) -> Option<(Option<Row>, usize)> {
         let length = u32::from_le_bytes(octets.get(..HEAD)?.try_into().ok()?) as usize;
         let whole = (length <= MOST).then_some(HEAD + length)?;

@@ -1,9 +1,12 @@
-//! Time series of the runs of a sweep: for each run and each table that has rows a file of its own, so that runs can be made side by side,
-//! in several processes, and go on where they were interrupted.
+//! Time series of the runs of a sweep: for each run and each table that has rows a file of its own,
+//! so that runs can be made side by side, in several processes, and go on where they were
+//! interrupted.
 //!
-//! `connections/POINT-SEED-RUN.parquet` has the rows of [`anabranch_sim::series::TABLES`] behind columns that tell runs apart: `point`, the
-//! parameters, `seed` and `run`. The files of a folder together are one table (`pyarrow.dataset`, `polars.scan_parquet("…/*.parquet")`).
-//! `runs/POINT-SEED-RUN.parquet` has a row for the run itself; it is written last, so that a run is done once it is there.
+//! `connections/POINT-SEED-RUN.parquet` has the rows of [`anabranch_sim::series::TABLES`] behind
+//! columns that tell runs apart: `point`, the parameters, `seed` and `run`. The files of a folder
+//! together are one table (`pyarrow.dataset`, `polars.scan_parquet("…/*.parquet")`).
+//! `runs/POINT-SEED-RUN.parquet` has a row for the run itself; it is written last, so that a run is
+//! done once it is there.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -67,8 +70,9 @@ impl Series {
         self.file(RUNS, point, key).exists()
     }
 
-    /// Makes the folder, for points of that digest, or finds that it is theirs: rows of other points, of another interval or in other
-    /// columns are no part of the same table. More seeds and runs are.
+    /// Makes the folder, for points of that digest, or finds that it is theirs: rows of other
+    /// points, of another interval or in other columns are no part of the same table. More seeds
+    /// and runs are.
     fn claim(&self, digest: [u8; 32]) -> Result<(), Error> {
         let text = format!("{{\"points\":\"{}\",\"every_ns\":{}}}\n", Address(digest), self.every.as_nanos());
         let path = self.folder.join(format!("sweep-{}.json", self.format.extension()));
@@ -91,7 +95,8 @@ impl Series {
     }
 }
 
-/// Writes a file whole or not at all. What is left of it by a kill has a name that readers of folders skip.
+/// Writes a file whole or not at all. What is left of it by a kill has a name that readers of
+/// folders skip.
 fn whole(path: &Path, fill: impl FnOnce(&mut File) -> Result<(), Error>) -> Result<(), Error> {
     let failed = |error: io::Error| Error::Store { doing: "write", path: path.to_owned(), error };
     let folder = path.parent().unwrap_or(Path::new(""));
@@ -178,12 +183,13 @@ impl Look for Recording<'_> {
 }
 
 impl Sweep {
-    /// The same, of which runs also write time series. `points` are those of [`Sweep::all_points`]. A run whose files are missing is due,
-    /// though its row may be there.
+    /// The same, of which runs also write time series. `points` are those of [`Sweep::all_points`].
+    /// A run whose files are missing is due, though its row may be there.
     ///
     /// # Errors
-    /// [`Error::Impossible`] of an experiment, whose runs are its own; of a parameter with the name of a column; of a seed that is too large;
-    /// of a folder that has time series of other points, of another build, or at another interval. A folder that cannot be used.
+    /// [`Error::Impossible`] of an experiment, whose runs are its own; of a parameter with the name
+    /// of a column; of a seed that is too large; of a folder that has time series of other points,
+    /// of another build, or at another interval. A folder that cannot be used.
     pub fn with_series(mut self, series: Series, points: &[Point]) -> Result<Self, Error> {
         if let Some(experiment) = self.spec().experiment() {
             return Err(Error::Impossible {

@@ -1,7 +1,8 @@
-//! What is to be run: a scenario or an experiment, the parameters that vary, seeds, and how many runs.
+//! What is to be run: a scenario or an experiment, the parameters that vary, seeds, and how many
+//! runs.
 //!
-//! [`Spec`] is what a spec file says, every value legal. What the parameters do to the scenario is found out when its points
-//! are made ([`crate::points`]).
+//! [`Spec`] is what a spec file says, every value legal. What the parameters do to the scenario is
+//! found out when its points are made ([`crate::points`]).
 
 mod distribution;
 mod file;
@@ -44,15 +45,17 @@ pub struct Spec {
     pub subject: Subject,
     /// Parameters that are the same for all points, by their paths.
     pub fixed: BTreeMap<String, Value>,
-    /// The values on the axes of a grid, by their paths; the last axis is the fastest. Those of a scenario are put in the order of
-    /// their paths.
+    /// The values on the axes of a grid, by their paths; the last axis is the fastest. Those of a
+    /// scenario are put in the order of their paths.
     pub grid: Vec<(String, Vec<Value>)>,
-    /// Points that are listed, all with the same parameters. Each is combined with every point of the grid.
+    /// Points that are listed, all with the same parameters. Each is combined with every point of
+    /// the grid.
     pub listed: Vec<BTreeMap<String, Value>>,
-    /// Groups of axes that vary together, by their paths: all axes of a group have the same number of values. Each group is
-    /// combined with every point of the grid, and with the other groups.
+    /// Groups of axes that vary together, by their paths: all axes of a group have the same number
+    /// of values. Each group is combined with every point of the grid, and with the other groups.
     pub zipped: Vec<BTreeMap<String, Vec<Value>>>,
-    /// Samples; every one of these is combined with every point of the grid, and with the samples of the others.
+    /// Samples; every one of these is combined with every point of the grid, and with the samples
+    /// of the others.
     pub samples: Vec<Samples>,
     /// Root of the samples' random streams.
     pub seed: u64,
@@ -96,8 +99,9 @@ impl Spec {
         }
     }
 
-    /// A grid of an experiment, from assignments such as those of a command line: `key=value`, or `key=value,value` for an axis. The
-    /// last is the fastest. Values are understood when the points are made.
+    /// A grid of an experiment, from assignments such as those of a command line: `key=value`, or
+    /// `key=value,value` for an axis. The last is the fastest. Values are understood when the
+    /// points are made.
     ///
     /// # Errors
     /// A key that is unknown or set twice, or a text that is no assignment.
@@ -121,7 +125,8 @@ impl Spec {
         Ok(spec)
     }
 
-    /// Reads a spec file, and the scenario that it names, or finds its experiment among `experiments`.
+    /// Reads a spec file, and the scenario that it names, or finds its experiment among
+    /// `experiments`.
     ///
     /// # Errors
     /// A file that cannot be read, and whatever is wrong in the spec.
@@ -131,8 +136,8 @@ impl Spec {
         Self::parse(&path.display().to_string(), &text, folder, experiments)
     }
 
-    /// Understands the text of a spec, and reads the scenario that it names from `folder`, or finds its experiment among `experiments`;
-    /// `name` is what errors call it.
+    /// Understands the text of a spec, and reads the scenario that it names from `folder`, or finds
+    /// its experiment among `experiments`; `name` is what errors call it.
     ///
     /// # Errors
     /// As [`Spec::read`].
@@ -140,7 +145,8 @@ impl Spec {
         file::parse(name, text, file::Given::Folder(folder, experiments))
     }
 
-    /// Understands the text of a spec for a scenario that is given, whose files are in `folder`. The spec need not name one.
+    /// Understands the text of a spec for a scenario that is given, whose files are in `folder`.
+    /// The spec need not name one.
     ///
     /// # Errors
     /// Whatever is wrong in the spec.
@@ -148,8 +154,8 @@ impl Spec {
         file::parse(name, text, file::Given::Scenario(scenario, folder))
     }
 
-    /// Lets the scenario name policies that are not ours. [`crate::Job::from_json`] knows ours only,
-    /// [`crate::Job::from_json_with`] is told of others.
+    /// Lets the scenario name policies that are not ours. [`crate::Job::from_json`] knows ours
+    /// only, [`crate::Job::from_json_with`] is told of others.
     #[must_use]
     pub fn with_policies(self, policies: Policies) -> Self {
         let subject = match self.subject {
@@ -174,7 +180,8 @@ impl Spec {
         self.file.as_deref()
     }
 
-    /// Where a parameter was written, if a file says it; of a parameter of listed points, where the first point with this value is.
+    /// Where a parameter was written, if a file says it; of a parameter of listed points, where the
+    /// first point with this value is.
     pub(crate) fn place(&self, path: &str, value: Option<&Value>) -> Option<&Place> {
         let listed = self.listed.iter().zip(&self.listed_places);
         let mut listed = listed.filter(|(point, _)| value.is_some() && point.get(path) == value);

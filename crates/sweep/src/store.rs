@@ -1,10 +1,11 @@
 //! What is done: a folder of logs to which rows are only ever added.
 //!
-//! Every process that writes has a log of its own, by a lock that the kernel takes back when the process dies; there may be as many
-//! as one likes, on one machine or on several that share the folder. A log is a line that says what it is, then records, each with
-//! a checksum. Rows are added with one `write`, so that a process that is killed leaves a log that is whole but perhaps for its end;
-//! whoever reads stops there, and whoever gets the log next cuts it off. A row that is there twice, because two processes made
-//! the same run, is the same row.
+//! Every process that writes has a log of its own, by a lock that the kernel takes back when the
+//! process dies; there may be as many as one likes, on one machine or on several that share the
+//! folder. A log is a line that says what it is, then records, each with a checksum. Rows are added
+//! with one `write`, so that a process that is killed leaves a log that is whole but perhaps for
+//! its end; whoever reads stops there, and whoever gets the log next cuts it off. A row that is
+//! there twice, because two processes made the same run, is the same row.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -73,7 +74,8 @@ struct Log {
 }
 
 impl Store {
-    /// The rows of a folder, which need not be there yet. Nothing is written before the first row is added.
+    /// The rows of a folder, which need not be there yet. Nothing is written before the first row
+    /// is added.
     ///
     /// # Errors
     /// [`Error::Store`] if the folder or a log cannot be read.
@@ -109,7 +111,8 @@ impl Store {
         self.rows.is_empty()
     }
 
-    /// How many rows of other builds there are. They are kept in the folder and not used: their results need not be ours.
+    /// How many rows of other builds there are. They are kept in the folder and not used: their
+    /// results need not be ours.
     pub fn foreign(&self) -> usize {
         self.foreign.len()
     }
@@ -165,7 +168,8 @@ impl Store {
         Ok(())
     }
 
-    /// Octets at the ends of logs that are not whole: what kills have left, or what is being written at this moment.
+    /// Octets at the ends of logs that are not whole: what kills have left, or what is being
+    /// written at this moment.
     pub fn torn(&self) -> u64 {
         self.read.values().map(|position| position.torn).sum()
     }
@@ -191,10 +195,12 @@ impl Store {
         log.writer.build(BUILD, &mut octets);
         new.iter().for_each(|row| log.writer.put(row, &mut octets));
         if let Err(error) = log.file.write_all(&octets) {
-            // A part may be there. It is cut off, and if even that fails, it is a torn end like any other.
+            // A part may be there. It is cut off, and if even that fails, it is a torn end like any
+            // other.
             let _ = log.file.set_len(log.good);
             let error = Error::unwritten(&log.path, error);
-            // The writer believes that its schemas are written: the next append begins with the log anew.
+            // The writer believes that its schemas are written: the next append begins with the log
+            // anew.
             self.log = None;
             return Err(error);
         }
@@ -205,8 +211,8 @@ impl Store {
         Ok(())
     }
 
-    /// Waits until what was added is on the disk. Without it rows survive the death of the process, but perhaps not that of the
-    /// machine.
+    /// Waits until what was added is on the disk. Without it rows survive the death of the process,
+    /// but perhaps not that of the machine.
     ///
     /// # Errors
     /// [`Error::Store`] if the disk cannot.

@@ -1,9 +1,12 @@
-//! The rows of a sweep as a table: Arrow, Parquet, CSV. One row for every run, in the order of points, seeds and runs.
+//! The rows of a sweep as a table: Arrow, Parquet, CSV. One row for every run, in the order of
+//! points, seeds and runs.
 //!
-//! A row has the number of its point, every parameter that the spec fixes or varies, seed, run, hash of the resolved scenario, version,
-//! the number of gateways that `"best"` stands for (`chosen.transfer.NAME.gateways`), and every metric that some run of the sweep has; a run that lacks it has null. Quantities are numbers in SI units. A column's
-//! unit is in its metadata (`unit`), and in CSV in the header after the name, as in `link.radio.delay [s]`; what has no unit
-//! has neither.
+//! A row has the number of its point, every parameter that the spec fixes or varies, seed, run,
+//! hash of the resolved scenario, version, the number of gateways that `"best"` stands for
+//! (`chosen.transfer.NAME.gateways`), and every metric that some run of the sweep has; a run that
+//! lacks it has null. Quantities are numbers in SI units. A column's unit is in its metadata
+//! (`unit`), and in CSV in the header after the name, as in `link.radio.delay [s]`; what has no
+//! unit has neither.
 
 mod column;
 mod csv;
@@ -136,7 +139,8 @@ impl<'t> Table<'t> {
         self.missing
     }
 
-    /// Points that have as many runs as are allowed, and whose mean is not known as well as it was to be.
+    /// Points that have as many runs as are allowed, and whose mean is not known as well as it was
+    /// to be.
     pub fn unmet(&self) -> &[usize] {
         &self.unmet
     }
@@ -162,8 +166,8 @@ impl<'t> Table<'t> {
         Summary::of(&self.values(point, metric)).ok()
     }
 
-    /// The median latency of a transfer over all runs of a point, those included in which it was not delivered; `None` if it was delivered
-    /// in all, or if the metric is no latency.
+    /// The median latency of a transfer over all runs of a point, those included in which it was
+    /// not delivered; `None` if it was delivered in all, or if the metric is no latency.
     pub fn survival(&self, point: usize, metric: &str) -> Option<Median> {
         let censored = self.values(point, &censored_by(metric)?);
         if censored.is_empty() {
@@ -281,7 +285,8 @@ impl<'t> Table<'t> {
     }
 }
 
-/// The parameters as columns with a value for each point, of the types that they have in the table of the sweep.
+/// The parameters as columns with a value for each point, of the types that they have in the table
+/// of the sweep.
 pub(crate) fn parameters(sweep: &Sweep) -> Vec<Column> {
     let parameters: Vec<Parameter> = sweep.names().map(|name| Parameter::new(sweep, name)).collect();
     let mut builders: Vec<_> = parameters.iter().map(Parameter::builder).collect();

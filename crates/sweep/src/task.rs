@@ -54,8 +54,8 @@ impl Task {
         }
     }
 
-    /// What the identities of the runs have in common. Those of an experiment depend on its meters and on parameters that the scenario
-    /// may not show.
+    /// What the identities of the runs have in common. Those of an experiment depend on its meters
+    /// and on parameters that the scenario may not show.
     pub(crate) fn root(&self) -> Root {
         match self {
             Self::Scenario { scenario, files } => scenario.root(files),
@@ -68,7 +68,8 @@ impl Task {
         }
     }
 
-    /// Makes one run; `None` if `is_over` was true before it ended. A run of an experiment is not interrupted, and not looked at.
+    /// Makes one run; `None` if `is_over` was true before it ended. A run of an experiment is not
+    /// interrupted, and not looked at.
     pub(crate) fn run(
         &self,
         key: RunKey,
@@ -87,7 +88,8 @@ impl Task {
 const SLICES: u64 = 64;
 /// The first slice; those that take no time are followed by longer ones.
 const FIRST: Duration = Duration::from_millis(1);
-/// Real time that a slice should take, from and to: a run that is to stop goes on for that long at most.
+/// Real time that a slice should take, from and to: a run that is to stop goes on for that long at
+/// most.
 const QUICK: Real = Real::from_millis(5);
 const SLOW: Real = Real::from_millis(50);
 

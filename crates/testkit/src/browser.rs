@@ -1,8 +1,9 @@
-//! Pages as headless Chromium shows them: the document after its scripts have run, pictures, and what a script says of it.
+//! Pages as headless Chromium shows them: the document after its scripts have run, pictures, and
+//! what a script says of it.
 //!
-//! A page that can test itself writes `answer ` and JSON to the console; [`Browser::answer`] waits for that in real time, so that
-//! pictures, clicks and timers are those of a person's browser. For a page that cannot, [`Browser::probe`] puts a script
-//! into a copy of it.
+//! A page that can test itself writes `answer ` and JSON to the console; [`Browser::answer`] waits
+//! for that in real time, so that pictures, clicks and timers are those of a person's browser. For
+//! a page that cannot, [`Browser::probe`] puts a script into a copy of it.
 
 use std::ffi::OsString;
 use std::fs;
@@ -61,7 +62,8 @@ impl Browser {
     pub fn find() -> Option<Self> {
         let program = find_or_install("chromium-headless-shell", "chromium-headless-shell")?;
         find_or_install("setpriv", "util-linux")?;
-        // Debian's is a script that waits for the browser; whoever kills the script leaves the browser behind.
+        // Debian's is a script that waits for the browser; whoever kills the script leaves the
+        // browser behind.
         let behind = PathBuf::from("/usr/lib/chromium/chromium-headless-shell");
         Some(Self { program: if behind.is_file() { behind } else { program } })
     }
@@ -90,7 +92,8 @@ impl Browser {
         Answer { json, console }
     }
 
-    /// What `script`, an expression, is once the page is loaded: JSON that it returns, or a promise of it.
+    /// What `script`, an expression, is once the page is loaded: JSON that it returns, or a promise
+    /// of it.
     ///
     /// # Panics
     ///

@@ -1,8 +1,9 @@
 //! An allocator that counts per thread, for tests that bound how much their code allocates.
 //!
-//! The allocator serves the whole test binary, but each thread has counters of its own. libtest runs every test in a
-//! thread of its own, so such a test can share its binary with others. The counters of one thread miss what the code
-//! under test allocates on another thread: use them only for code that starts none.
+//! The allocator serves the whole test binary, but each thread has counters of its own. libtest
+//! runs every test in a thread of its own, so such a test can share its binary with others. The
+//! counters of one thread miss what the code under test allocates on another thread: use them only
+//! for code that starts none.
 //!
 //! ```
 //! use anabranch_testkit::counting::{Counting, allocations};
@@ -34,7 +35,8 @@ struct Counters {
 }
 
 thread_local! {
-    // The constant initialiser and the missing destructor keep the first access inside the allocator from allocating.
+    // The constant initialiser and the missing destructor keep the first access inside the
+    // allocator from allocating.
     static COUNTERS: Counters = const {
         Counters {
             allocations: Cell::new(0),
@@ -56,8 +58,8 @@ pub fn octets() -> u64 {
     COUNTERS.with(|counters| counters.octets.get())
 }
 
-/// Bytes that this thread allocated minus bytes that it freed, each size rounded up to a multiple of 16. Negative if
-/// the thread frees memory that others allocated.
+/// Bytes that this thread allocated minus bytes that it freed, each size rounded up to a multiple
+/// of 16. Negative if the thread frees memory that others allocated.
 pub fn in_use() -> i64 {
     COUNTERS.with(|counters| counters.in_use.get())
 }
@@ -76,8 +78,8 @@ fn rounded(size: usize) -> usize {
     size.next_multiple_of(16)
 }
 
-/// Changes the counters of this thread. A thread whose thread-local storage is gone is not counted: the allocator must
-/// not panic.
+/// Changes the counters of this thread. A thread whose thread-local storage is gone is not counted:
+/// the allocator must not panic.
 fn change(with: impl FnOnce(&Counters)) {
     let _ = COUNTERS.try_with(with);
 }

@@ -10,8 +10,9 @@ use std::time::Duration;
 /// Limit on the time until an expected line comes. It guards against hanging and decides nothing.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Where a program may listen again after it has ended: any port of an address of the loop device that only this process's tests
-/// have. A port of 127.0.0.1 that was free a moment ago may be that of another program's connection by now.
+/// Where a program may listen again after it has ended: any port of an address of the loop device
+/// that only this process's tests have. A port of 127.0.0.1 that was free a moment ago may be that
+/// of another program's connection by now.
 pub fn home() -> String {
     let ip = match cfg!(target_os = "linux") {
         // All of 127/8 is the loop device there, and process numbers have 22 bits.

@@ -8,10 +8,11 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
 
-/// Where `program` is, installed from the Debian package `package` first if it is missing and we are root.
+/// Where `program` is, installed from the Debian package `package` first if it is missing and we
+/// are root.
 ///
-/// `None` if it cannot be had; then a line that begins with `SKIPPED:` says so on the terminal, past the
-/// capture of test output, so that nobody takes the test for done.
+/// `None` if it cannot be had; then a line that begins with `SKIPPED:` says so on the terminal,
+/// past the capture of test output, so that nobody takes the test for done.
 pub fn find_or_install(program: &str, package: &str) -> Option<PathBuf> {
     let found = obtain(program, package);
     if found.is_none() {
@@ -44,8 +45,8 @@ fn install(program: &str, package: &str) {
     if !is_root() {
         return;
     }
-    // `apt-get update` fails while another one runs, so test binaries take turns. Without the lock file the attempt is
-    // still worth it.
+    // `apt-get update` fails while another one runs, so test binaries take turns. Without the lock
+    // file the attempt is still worth it.
     let lock = File::create(env::temp_dir().join("anabranch-tests-apt.lock"));
     let _turn = lock.and_then(|file| file.lock().map(|()| file));
     if find(program).is_some() {
@@ -76,8 +77,8 @@ fn is_root() -> bool {
     Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout.trim_ascii() == b"0")
 }
 
-/// Says why a test does not run: on the terminal, past what the test harness keeps to itself, and once more in the test's
-/// own output, where `cargo xtask test` counts it.
+/// Says why a test does not run: on the terminal, past what the test harness keeps to itself, and
+/// once more in the test's own output, where `cargo xtask test` counts it.
 pub fn skipped(why: &str) {
     let _ = std::io::stderr().write_all(format!("SKIPPED: {why}\n").as_bytes());
     println!("SKIPPED: {why}");

@@ -1,4 +1,5 @@
-//! The static library for C programs (`crates/embed`), built as its users build it, and C programs linked with it.
+//! The static library for C programs (`crates/embed`), built as its users build it, and C programs
+//! linked with it.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -42,8 +43,8 @@ pub enum Kind {
     Noise,
 }
 
-/// The vector instructions that the cryptographic crates would look for are as much text as the rest of them, and small nodes have
-/// none. docs/reference/embedded.md has the same.
+/// The vector instructions that the cryptographic crates would look for are as much text as the
+/// rest of them, and small nodes have none. docs/reference/embedded.md has the same.
 const SMALL: &str = "--cfg curve25519_dalek_backend=\"serial\" --cfg chacha20_force_soft --cfg poly1305_force_soft \
     -C force-unwind-tables=no";
 
@@ -75,7 +76,8 @@ pub fn library(kind: Kind, target: Option<&str>) -> PathBuf {
     if kind == Kind::Noise {
         cargo.env("RUSTFLAGS", SMALL);
     }
-    // `cargo xtask test --slowest` sets it for libtest; build scripts would run again because of it.
+    // `cargo xtask test --slowest` sets it for libtest; build scripts would run again because of
+    // it.
     cargo.env_remove("RUSTC_BOOTSTRAP");
     let output = cargo.output().expect("cargo starts");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -100,7 +102,8 @@ pub fn program(kind: Kind, sources: &[&Path], program: &Path) -> Option<()> {
     Some(())
 }
 
-/// Links the whole library for [`BARE_METAL`] and returns what it takes; `None` without that target, and says so.
+/// Links the whole library for [`BARE_METAL`] and returns what it takes; `None` without that
+/// target, and says so.
 ///
 /// # Panics
 ///

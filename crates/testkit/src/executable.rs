@@ -1,8 +1,8 @@
 //! Programs that a test makes and then starts.
 //!
-//! A test binary never opens them for writing itself. It has many threads, and each process that another thread
-//! starts inherits the open file until its `exec`; a program that is open for writing anywhere cannot be executed
-//! ("Text file busy", execve(2)).
+//! A test binary never opens them for writing itself. It has many threads, and each process that
+//! another thread starts inherits the open file until its `exec`; a program that is open for
+//! writing anywhere cannot be executed ("Text file busy", execve(2)).
 
 use std::path::Path;
 use std::process::{Command, Stdio};

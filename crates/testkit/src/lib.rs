@@ -1,6 +1,7 @@
-//! Dev-dependency only: what protocol tests are written in. It never runs outside of tests and never reads a
-//! clock or draws entropy: a failing test names its seed. Only [`paths`] and [`processors`] know real
-//! time: the one delays real packets, the other says what measured times are worth.
+//! Dev-dependency only: what protocol tests are written in. It never runs outside of tests and
+//! never reads a clock or draws entropy: a failing test names its seed. Only [`paths`] and
+//! [`processors`] know real time: the one delays real packets, the other says what measured times
+//! are worth.
 //!
 //! * [`script`]: packet scripts, in tcpdump's notation, against one connection.
 //! * [`pair`]: two connections and the wire between them, with a clock that jumps.
@@ -44,8 +45,8 @@ pub fn broken_pipe() -> std::process::Stdio {
     writer.into()
 }
 
-/// The outcome of a call that waits. A socket with a time-out is told of every signal, also that the process was stopped and goes on, and
-/// the call is made again then.
+/// The outcome of a call that waits. A socket with a time-out is told of every signal, also that
+/// the process was stopped and goes on, and the call is made again then.
 pub fn uninterrupted<T>(mut call: impl FnMut() -> std::io::Result<T>) -> std::io::Result<T> {
     loop {
         match call() {

@@ -1,9 +1,10 @@
-//! Network namespaces for tests against the kernel, and programs in them: nothing outlives the test process, however
-//! that ends.
+//! Network namespaces for tests against the kernel, and programs in them: nothing outlives the test
+//! process, however that ends.
 //!
-//! Three things see to that. A signal of the terminal reaches programs too, which are in our process group. A program
-//! is started by `setpriv --pdeathsig`, so that the kernel sends it a signal when we are gone. A [`Broom`] removes
-//! namespaces when a pipe of ours closes, as it does with the process.
+//! Three things see to that. A signal of the terminal reaches programs too, which are in our
+//! process group. A program is started by `setpriv --pdeathsig`, so that the kernel sends it a
+//! signal when we are gone. A [`Broom`] removes namespaces when a pipe of ours closes, as it does
+//! with the process.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -28,7 +29,8 @@ pub enum Farewell {
     Kill,
 }
 
-/// True, and said on the terminal past the capture of test output, if this test can make no devices and namespaces.
+/// True, and said on the terminal past the capture of test output, if this test can make no devices
+/// and namespaces.
 pub fn skipped() -> bool {
     static OBSTACLE: OnceLock<Option<String>> = OnceLock::new();
     let obstacle = OBSTACLE.get_or_init(obstacle);
@@ -87,8 +89,8 @@ pub fn inside(netns: &str, arguments: &[&str]) -> Command {
     command
 }
 
-/// Does something on a thread of its own that is in a namespace. Sockets that are made there stay there, wherever they are
-/// used later.
+/// Does something on a thread of its own that is in a namespace. Sockets that are made there stay
+/// there, wherever they are used later.
 ///
 /// # Panics
 /// If there is no such namespace, or the deed panics.

@@ -1,14 +1,16 @@
 //! Segments as text, in tcpdump's manner: `S. 1000:1000 ack 501 win 65535 <mss 1460,sackOK>`.
 //!
-//! Flags are `S F R P U E W` and `.` for ACK, or `-` for none. The range counts payload octets only. The ECN bits of the IP
-//! header follow as `ecn ect0`, `ecn ect1` or `ecn ce`. What the octets are follows from where they stand: [`octets`].
+//! Flags are `S F R P U E W` and `.` for ACK, or `-` for none. The range counts payload octets
+//! only. The ECN bits of the IP header follow as `ecn ect0`, `ecn ect1` or `ecn ce`. What the
+//! octets are follows from where they stand: [`octets`].
 
 use std::fmt::Write;
 
 use anabranch_core::segment::{Ecn, Flags, Options, SackBlock, SackBlocks, Segment, SeqNumber, Timestamps};
 use bytes::Bytes;
 
-/// The octets of a test stream: each is the low octet of its sequence number, so that overlaps agree.
+/// The octets of a test stream: each is the low octet of its sequence number, so that overlaps
+/// agree.
 pub fn octets(seq: SeqNumber, n: usize) -> Bytes {
     (0..n as u32).map(|i| (seq + i).0 as u8).collect::<Vec<_>>().into()
 }

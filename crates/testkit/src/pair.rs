@@ -1,7 +1,8 @@
-//! Two connections, a wire with latency and rules, and a clock that jumps to the next thing that happens.
+//! Two connections, a wire with latency and rules, and a clock that jumps to the next thing that
+//! happens.
 //!
-//! The wire has no rate: what is polled at one instant arrives at one instant, in order, unless a [`Rule`]
-//! says otherwise. Ties are broken by the order of sending.
+//! The wire has no rate: what is polled at one instant arrives at one instant, in order, unless a
+//! [`Rule`] says otherwise. Ties are broken by the order of sending.
 
 use std::collections::BTreeMap;
 
@@ -133,7 +134,8 @@ impl Pair {
         }
     }
 
-    /// Lets both ends act, then goes to the next instant and lets it happen; false if nothing ever will.
+    /// Lets both ends act, then goes to the next instant and lets it happen; false if nothing ever
+    /// will.
     pub fn step(&mut self) -> bool {
         self.settle();
         let timeouts = [&self.client, &self.server]

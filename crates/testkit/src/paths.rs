@@ -1,11 +1,14 @@
-//! Two network namespaces, and paths of a rate, a delay and a loss between them, for tests with the kernel's sockets.
+//! Two network namespaces, and paths of a rate, a delay and a loss between them, for tests with the
+//! kernel's sockets.
 //!
-//! Each path is a pair of veth devices. What the near end sends goes through `tc tbf`. What comes back goes over a pair of TUN
-//! devices and waits between them: few kernels that tests run on have `netem`, and acknowledgements alone are few enough
-//! to be held by us. So all of a path's delay is on its way back.
+//! Each path is a pair of veth devices. What the near end sends goes through `tc tbf`. What comes
+//! back goes over a pair of TUN devices and waits between them: few kernels that tests run on have
+//! `netem`, and acknowledgements alone are few enough to be held by us. So all of a path's delay is
+//! on its way back.
 //!
-//! A path with loss has no veth devices: both directions go over the TUN devices, and each packet of either is lost with the
-//! same probability, behind the queue. So slow a path should it be that we can carry its packets one by one.
+//! A path with loss has no veth devices: both directions go over the TUN devices, and each packet
+//! of either is lost with the same probability, behind the queue. So slow a path should it be that
+//! we can carry its packets one by one.
 
 #![expect(clippy::disallowed_types, reason = "real packets wait in real time")]
 
@@ -78,7 +81,8 @@ impl Paths {
         let ways = paths.iter().enumerate().flat_map(|(i, path)| open(&near, &far, i, path)).collect();
         let (stopped, stop) = io::pipe().expect("a pipe");
         let line = thread::spawn(move || {
-            // Packets that wait for a processor would have a longer round trip than the path is said to have.
+            // Packets that wait for a processor would have a longer round trip than the path is
+            // said to have.
             priority::real_time();
             delay(ways, &stopped);
         });
@@ -95,8 +99,9 @@ impl Paths {
         within(&self.far, deed)
     }
 
-    /// Lets MPTCP connections that are made from the near end to the first path's address take all paths: the far end
-    /// announces its other addresses. False, and said, if this kernel or its `ip` has no MPTCP.
+    /// Lets MPTCP connections that are made from the near end to the first path's address take all
+    /// paths: the far end announces its other addresses. False, and said, if this kernel or its
+    /// `ip` has no MPTCP.
     pub fn announce(&self) -> bool {
         let subflows = self.number.saturating_sub(1).to_string();
         let limits = ["mptcp", "limits", "set", "subflows", &subflows, "add_addr_accepted", &subflows];

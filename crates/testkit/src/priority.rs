@@ -7,11 +7,13 @@ use rustix::thread::gettid;
 
 use crate::debian::obtain;
 
-/// Gives the calling thread, and the threads that it starts, real-time priority (SCHED_RR): they run before all threads of
-/// the usual priority. A thread of an emulated link needs it, since a link does not wait for a processor. The thread should
-/// mostly wait and should end with its task: the kernel leaves the others 5 % of the time.
+/// Gives the calling thread, and the threads that it starts, real-time priority (SCHED_RR): they
+/// run before all threads of the usual priority. A thread of an emulated link needs it, since a
+/// link does not wait for a processor. The thread should mostly wait and should end with its task:
+/// the kernel leaves the others 5 % of the time.
 ///
-/// Without the privilege or without `chrt`, nothing changes and the answer is false. A quiet machine does without it.
+/// Without the privilege or without `chrt`, nothing changes and the answer is false. A quiet
+/// machine does without it.
 pub fn real_time() -> bool {
     let thread = gettid().as_raw_nonzero().to_string();
     let chrt = obtain("chrt", "util-linux");
@@ -19,8 +21,8 @@ pub fn real_time() -> bool {
     set.is_some_and(|set| set.is_ok_and(|output| output.status.success()))
 }
 
-/// Whether [`real_time`] works here, so that a program may be started by `chrt --rr 1`. Nothing changes: the thread that
-/// tries it ends at once.
+/// Whether [`real_time`] works here, so that a program may be started by `chrt --rr 1`. Nothing
+/// changes: the thread that tries it ends at once.
 pub fn may_be_real_time() -> bool {
     thread::spawn(real_time).join().unwrap_or(false)
 }

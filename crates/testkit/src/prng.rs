@@ -12,7 +12,8 @@ impl Prng {
         Self(seed)
     }
 
-    /// For one of many runs of a seed: equal pairs give equal draws, neighbours have nothing in common.
+    /// For one of many runs of a seed: equal pairs give equal draws, neighbours have nothing in
+    /// common.
     pub fn of_run(seed: u64, run: u64) -> Self {
         let mut mixed = Self::new(seed);
         Self(mixed.bits() ^ Self::new(run).bits().rotate_left(32))

@@ -25,15 +25,16 @@ impl Processors {
         Self { began: Instant::now(), own: own(), idle: idle() }
     }
 
-    /// Processors that this process and those that it has started had or could have had until now, on average: all but what other
-    /// programs took.
+    /// Processors that this process and those that it has started had or could have had until now,
+    /// on average: all but what other programs took.
     pub fn left(&self) -> f64 {
         let left = own().saturating_sub(self.own) + idle().saturating_sub(self.idle);
         left.as_secs_f64() / self.began.elapsed().as_secs_f64().max(1e-9)
     }
 }
 
-/// Processors without which a measured rate or time says nothing: one, or three quarters of the only one.
+/// Processors without which a measured rate or time says nothing: one, or three quarters of the
+/// only one.
 pub fn enough() -> f64 {
     let all = available_parallelism().map_or(1, |number| number.get());
     f64::min(1.0, 0.75 * all as f64)
@@ -51,8 +52,8 @@ impl Busy {
         self.most = self.most.max(since.left());
     }
 
-    /// None of the attempts had [`enough`]: they say nothing of `what`, which counts as skipped. To be asked when all have failed; on
-    /// a quieter machine they have failed.
+    /// None of the attempts had [`enough`]: they say nothing of `what`, which counts as skipped. To
+    /// be asked when all have failed; on a quieter machine they have failed.
     pub fn says_nothing_of(&self, what: &str) -> bool {
         let is_busy = self.most < enough();
         if is_busy {
@@ -62,7 +63,8 @@ impl Busy {
     }
 }
 
-/// Processor time of this process and of those that it has started, also of those that have ended and were waited for.
+/// Processor time of this process and of those that it has started, also of those that have ended
+/// and were waited for.
 fn own() -> Duration {
     ticks(family().values().sum())
 }
@@ -105,7 +107,8 @@ impl Process {
     }
 }
 
-/// Time in which a processor had nothing to do, summed over all (proc_stat(5): the fourth and fifth figure).
+/// Time in which a processor had nothing to do, summed over all (proc_stat(5): the fourth and fifth
+/// figure).
 fn idle() -> Duration {
     let stat = fs::read_to_string("/proc/stat").expect("every kernel has it");
     let figures = stat.lines().next().expect("a line for all processors").split_whitespace();
@@ -148,8 +151,8 @@ mod tests {
         assert!(done.expect("every system has it").success());
     }
 
-    /// Programs that a test has started are its own, and so is what they have started, until they have ended and after. One
-    /// whose parent has ended without it is not.
+    /// Programs that a test has started are its own, and so is what they have started, until they
+    /// have ended and after. One whose parent has ended without it is not.
     #[test]
     fn what_a_test_has_started_is_its_own() {
         const BUSY: &str = "while :; do :; done";

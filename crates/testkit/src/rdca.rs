@@ -1,5 +1,6 @@
-//! RDCA over an in-memory datagram channel that loses, delays, reorders and duplicates, with a clock that jumps; and one
-//! random run in it, for tests and for the campaigns `rdca-faults` and `rdca-steps`.
+//! RDCA over an in-memory datagram channel that loses, delays, reorders and duplicates, with a
+//! clock that jumps; and one random run in it, for tests and for the campaigns `rdca-faults` and
+//! `rdca-steps`.
 
 mod faults;
 mod steps;
@@ -198,7 +199,8 @@ impl World {
         self.told.iter().all(closed)
     }
 
-    /// Packets that the sink delivered from a sender: number, octets, and how long they took since they were offered.
+    /// Packets that the sink delivered from a sender: number, octets, and how long they took since
+    /// they were offered.
     pub fn delivered(&self, sender: usize) -> Vec<(Seq, Bytes, Duration)> {
         let of = |(at, event): &(Instant, SinkEvent)| match event {
             SinkEvent::Packet { peer, seq, payload } if peer.0 == sender as u64 => {

@@ -1,5 +1,5 @@
-//! Packet scripts against one connection: a line is a time and what happens then; the transcript is what the
-//! connection does.
+//! Packet scripts against one connection: a line is a time and what happens then; the transcript is
+//! what the connection does.
 //!
 //! ```text
 //! 0.1   < . 501:501 ack 1001 win 8000    # a segment arrives
@@ -11,8 +11,9 @@
 //! 2     wait                             # only time passes
 //! ```
 //!
-//! A time is in seconds, from the start or, with `+`, from the line before. Timers fire on the way there. In
-//! the transcript `>` is a segment sent, `!` an event, `=` a figure shown, `read` what came.
+//! A time is in seconds, from the start or, with `+`, from the line before. Timers fire on the way
+//! there. In the transcript `>` is a segment sent, `!` an event, `=` a figure shown, `read` what
+//! came.
 
 use std::fmt::Write;
 

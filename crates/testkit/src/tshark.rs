@@ -18,8 +18,8 @@ const PREFERENCES: [&str; 3] =
     ["tcp.check_checksum:TRUE", "ip.check_checksum:TRUE", "6lowpan.context0:fd00::/112"];
 
 impl Tshark {
-    /// Writes the octets of a capture to a file; `name` tells those of one process apart. `None`, and said, without
-    /// tshark.
+    /// Writes the octets of a capture to a file; `name` tells those of one process apart. `None`,
+    /// and said, without tshark.
     ///
     /// # Panics
     ///
@@ -45,7 +45,8 @@ impl Tshark {
         String::from_utf8(output.stdout).expect("text")
     }
 
-    /// These fields, joined by spaces here and by tabs in what is printed, of the frames that pass a filter.
+    /// These fields, joined by spaces here and by tabs in what is printed, of the frames that pass
+    /// a filter.
     #[track_caller]
     pub fn fields(&self, filter: &str, fields: &str) -> String {
         let fields = fields.split(' ').flat_map(|field| ["-e", field]);
@@ -58,8 +59,8 @@ impl Tshark {
         self.fields(filter, "frame.number").lines().count() as u64
     }
 
-    /// Number of frames that pass each of the filters, all counted in one reading of the capture. The filters contain no
-    /// comma, which separates them on tshark's command line.
+    /// Number of frames that pass each of the filters, all counted in one reading of the capture.
+    /// The filters contain no comma, which separates them on tshark's command line.
     ///
     /// # Panics
     ///

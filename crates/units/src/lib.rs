@@ -1,10 +1,12 @@
-//! Quantities as text: a number and a unit in one string, such as `250 kbit/s`, and what names the text that is wrong.
+//! Quantities as text: a number and a unit in one string, such as `250 kbit/s`, and what names the
+//! text that is wrong.
 //!
-//! The number is decimal, without sign or exponent; a space before the unit is optional. Arithmetic is exact
-//! in integers; a rate or time finer than the base unit (bit/s, nanosecond) is rounded to the nearest. Bytes and packets are whole.
+//! The number is decimal, without sign or exponent; a space before the unit is optional. Arithmetic
+//! is exact in integers; a rate or time finer than the base unit (bit/s, nanosecond) is rounded to
+//! the nearest. Bytes and packets are whole.
 //!
-//! Features: `serde` reads and writes quantities as strings, `schema` describes them as JSON Schema, `text` parses TOML
-//! in which every value knows its line and column.
+//! Features: `serde` reads and writes quantities as strings, `schema` describes them as JSON
+//! Schema, `text` parses TOML in which every value knows its line and column.
 
 #![forbid(unsafe_code)]
 

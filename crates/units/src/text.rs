@@ -1,4 +1,5 @@
-//! TOML as text in which every value knows where it stands, so that an error can name its line and column.
+//! TOML as text in which every value knows where it stands, so that an error can name its line and
+//! column.
 
 mod reader;
 

@@ -1,4 +1,5 @@
-//! Places of nodes on the map: those of the scenario, or layers by the number of links from where the traffic begins.
+//! Places of nodes on the map: those of the scenario, or layers by the number of links from where
+//! the traffic begins.
 
 use std::collections::VecDeque;
 
@@ -7,7 +8,8 @@ use crate::replay::Replay;
 /// How often layers are put in order.
 const SWEEPS: usize = 8;
 
-/// A place for every node, in units of the scenario's own, north upward. No two nodes share one unless the scenario says so.
+/// A place for every node, in units of the scenario's own, north upward. No two nodes share one
+/// unless the scenario says so.
 pub(crate) fn places(replay: &Replay) -> Vec<(f64, f64)> {
     let said: Vec<(f64, f64)> = replay.nodes.iter().filter_map(|node| node.position).collect();
     if said.len() == replay.nodes.len() && !said.is_empty() {
@@ -39,7 +41,8 @@ fn beside(replay: &Replay, said: &[(f64, f64)]) -> Vec<(f64, f64)> {
     replay.nodes.iter().map(place).collect()
 }
 
-/// Layers from left to right by distance from the first node that sends; within a layer, neighbours near each other.
+/// Layers from left to right by distance from the first node that sends; within a layer, neighbours
+/// near each other.
 fn layers(replay: &Replay) -> Vec<(f64, f64)> {
     let count = replay.nodes.len();
     let mut neighbours = vec![Vec::new(); count];

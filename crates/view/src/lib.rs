@@ -1,13 +1,15 @@
-//! An event log of a run as one HTML page that replays it. This crate reads logs and knows no simulator: the format is all
-//! that both share (`docs/reference/replay.md`; its numbers are [`anabranch_wire::eventlog`]).
+//! An event log of a run as one HTML page that replays it. This crate reads logs and knows no
+//! simulator: the format is all that both share (`docs/reference/replay.md`; its numbers are
+//! [`anabranch_wire::eventlog`]).
 //!
-//! Not here: what is in a log (the simulator's), files and options (the program's). The page loads nothing, and the same log
-//! gives the same octets.
+//! Not here: what is in a log (the simulator's), files and options (the program's). The page loads
+//! nothing, and the same log gives the same octets.
 //!
 //! Code map, from the ground up:
 //!
 //! * [`log`] reads records from a stream;
-//! * [`replay`] collects them: what each packet did on each link, figures of connections, and where losses were repaired;
+//! * [`replay`] collects them: what each packet did on each link, figures of connections, and where
+//!   losses were repaired;
 //! * `layout` gives nodes places;
 //! * [`page`] makes the page, of columns and of the scripts in `assets`.
 

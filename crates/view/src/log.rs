@@ -1,5 +1,5 @@
-//! Reading a log, record by record. Nothing of it is believed: numbers that name nothing are errors, and no length is
-//! allocated before its octets are there.
+//! Reading a log, record by record. Nothing of it is believed: numbers that name nothing are
+//! errors, and no length is allocated before its octets are there.
 
 mod octets;
 mod record;

@@ -1,4 +1,5 @@
-//! The page: what the scripts need to know in words as JSON, all that there is much of as columns of numbers, packed.
+//! The page: what the scripts need to know in words as JSON, all that there is much of as columns
+//! of numbers, packed.
 
 mod columns;
 mod encode;

@@ -32,7 +32,8 @@ impl Default for Part {
 pub struct Seen {
     /// What the log says of it.
     pub packet: Packet,
-    /// When it was made, as far as the log tells: when it was first sent or thrown away. Nanoseconds.
+    /// When it was made, as far as the log tells: when it was first sent or thrown away.
+    /// Nanoseconds.
     pub made: u64,
     /// When it arrived at its destination.
     pub done: Option<u64>,
@@ -163,7 +164,8 @@ pub struct Replay {
     pub held: u64,
 }
 
-/// A node goes from one place to another, in a straight line at a constant speed. Places are in metres.
+/// A node goes from one place to another, in a straight line at a constant speed. Places are in
+/// metres.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Leg {
     /// Which node.

@@ -1,8 +1,10 @@
-//! AODV, the routing on demand of ad hoc networks (RFC 3561), as the payload of UDP datagrams on port [`PORT`].
+//! AODV, the routing on demand of ad hoc networks (RFC 3561), as the payload of UDP datagrams on
+//! port [`PORT`].
 //!
-//! [`emit`] and [`parse`] go between a [`Message`] and the octets of a datagram: RREQ, RREP, RERR and RREP-ACK. A
-//! Hello is an RREP (section 6.9). Extensions are read from RREQ and RREP (section 9); the one that is known is the
-//! Hello interval. Others are skipped and counted, unless their type says that they may not be.
+//! [`emit`] and [`parse`] go between a [`Message`] and the octets of a datagram: RREQ, RREP, RERR
+//! and RREP-ACK. A Hello is an RREP (section 6.9). Extensions are read from RREQ and RREP (section
+//! 9); the one that is known is the Hello interval. Others are skipped and counted, unless their
+//! type says that they may not be.
 
 mod emit;
 mod parse;
@@ -16,7 +18,8 @@ pub use parse::{Field, ParseError, Parsed, parse};
 /// The UDP port of both ends (RFC 3561 section 6).
 pub const PORT: u16 = 654;
 
-/// A destination's sequence number. It wraps, so there is no order among all, only between two (RFC 3561 section 6.1).
+/// A destination's sequence number. It wraps, so there is no order among all, only between two (RFC
+/// 3561 section 6.1).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct SequenceNumber(pub u32);
 
@@ -58,7 +61,8 @@ pub enum Message {
     ReplyAck,
 }
 
-/// RREQ (RFC 3561 section 5.1). The flags J and R belong to multicast, which this project has not; they are kept.
+/// RREQ (RFC 3561 section 5.1). The flags J and R belong to multicast, which this project has not;
+/// they are kept.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct RouteRequest {
     /// J: reserved for multicast.
@@ -90,7 +94,8 @@ pub struct RouteReply {
     pub repair: bool,
     /// A: whoever gets it sends an RREP-ACK.
     pub acknowledge: bool,
-    /// The route is to all nodes with this many equal bits in front, 0 to 31; 0 is the one node (section 7).
+    /// The route is to all nodes with this many equal bits in front, 0 to 31; 0 is the one node
+    /// (section 7).
     pub prefix_size: u8,
     /// Hops from the node that sends this to the destination.
     pub hop_count: u8,
@@ -102,7 +107,8 @@ pub struct RouteReply {
     pub originator: Ipv4Addr,
     /// How long the route is good, in milliseconds.
     pub lifetime: u32,
-    /// How long it is from one Hello of the sender to the next, in milliseconds: an extension (section 9.1).
+    /// How long it is from one Hello of the sender to the next, in milliseconds: an extension
+    /// (section 9.1).
     pub hello_interval: Option<u32>,
 }
 

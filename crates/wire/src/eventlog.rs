@@ -1,15 +1,16 @@
-//! The numbers of the event log's format, versions 1 and 2, for those who write logs and those who read them; `docs/reference/replay.md`
-//! has the table of octets.
+//! The numbers of the event log's format, versions 1 and 2, for those who write logs and those who
+//! read them; `docs/reference/replay.md` has the table of octets.
 
 /// The first octets of a log.
 pub const MAGIC: [u8; 5] = *b"ABLOG";
 /// The octet after them, of a log in which no node moves or sleeps.
 pub const VERSION: u8 = 1;
-/// That of a log that may have legs of nodes that move ([`tag::LEG`]), and wake-up frames ([`frame::WAKEUP`]).
+/// That of a log that may have legs of nodes that move ([`tag::LEG`]), and wake-up frames
+/// ([`frame::WAKEUP`]).
 pub const VERSION_2: u8 = 2;
 
-/// The latest time and the longest span in nanoseconds, 104 days. As the wait of a packet in a queue: it is not known yet when the
-/// transmitter begins with it.
+/// The latest time and the longest span in nanoseconds, 104 days. As the wait of a packet in a
+/// queue: it is not known yet when the transmitter begins with it.
 pub const LONGEST: u64 = 1 << 53;
 
 /// The first octet of a record.
@@ -132,7 +133,8 @@ pub mod packet {
     pub const ACK: u8 = 16;
     /// It says where in the data of a Multipath TCP connection its octets belong.
     pub const MAPPED: u8 = 32;
-    /// It is a piece of a packet that was cut: its offset, its length and the length of the whole follow.
+    /// It is a piece of a packet that was cut: its offset, its length and the length of the whole
+    /// follow.
     pub const FRAGMENT: u8 = 64;
     /// Another node than its source has made it; the node follows.
     pub const MADE_BY_ANOTHER: u8 = 128;

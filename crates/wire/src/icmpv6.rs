@@ -59,8 +59,8 @@ pub struct ParseError {
     pub offset: usize,
 }
 
-/// Appends the message from `src` to `dst` to `out`: the payload of an IPv6 packet, for which `body` is not too
-/// long.
+/// Appends the message from `src` to `dst` to `out`: the payload of an IPv6 packet, for which
+/// `body` is not too long.
 pub fn emit(header: &Header, body: &[u8], [src, dst]: [Ipv6Addr; 2], out: &mut Vec<u8>) {
     let start = out.len();
     out.extend_from_slice(&[header.kind.0, header.code, 0, 0]);
@@ -68,7 +68,8 @@ pub fn emit(header: &Header, body: &[u8], [src, dst]: [Ipv6Addr; 2], out: &mut V
     Icmpv6Packet::new_unchecked(&mut out[start..]).fill_checksum(&src, &dst);
 }
 
-/// Reads the message that `octets` are, the whole payload of a packet from `src` to `dst`; and where its body lies.
+/// Reads the message that `octets` are, the whole payload of a packet from `src` to `dst`; and
+/// where its body lies.
 pub fn parse(octets: &[u8], [src, dst]: [Ipv6Addr; 2]) -> Result<(Header, Range<usize>), ParseError> {
     let &[kind, code, _, _, ..] = octets else {
         return Err(ParseError { field: Field::Header, offset: 0 });

@@ -1,10 +1,12 @@
 //! MAC frames of IEEE 802.11, as stations of an ad hoc network (IBSS) exchange them.
 //!
-//! A [`Frame`] is meaning, and [`emit`] and [`parse`] go between it and octets, FCS included: data with its LLC and SNAP
-//! headers, RTS, CTS and acknowledgements. [`radiotap`] is what a capture has before each frame.
+//! A [`Frame`] is meaning, and [`emit`] and [`parse`] go between it and octets, FCS included: data
+//! with its LLC and SNAP headers, RTS, CTS and acknowledgements. [`radiotap`] is what a capture has
+//! before each frame.
 //!
-//! Sources: IEEE Std 802.11-2007, clause 7, and RFC 1042 for LLC and SNAP. Management frames, frames to or from an access
-//! point, QoS, fragments, encryption and power save are refused. How long a frame may be is the PHY's affair.
+//! Sources: IEEE Std 802.11-2007, clause 7, and RFC 1042 for LLC and SNAP. Management frames,
+//! frames to or from an access point, QoS, fragments, encryption and power save are refused. How
+//! long a frame may be is the PHY's affair.
 
 mod fcs;
 mod frame;
@@ -39,7 +41,8 @@ impl Address {
     /// Everybody.
     pub const BROADCAST: Self = Self([0xff; 6]);
 
-    /// The address of a station that has nothing but a number: locally administered, of one station.
+    /// The address of a station that has nothing but a number: locally administered, of one
+    /// station.
     pub const fn numbered(number: u32) -> Self {
         let [a, b, c, d] = number.to_be_bytes();
         Self([2, 0, a, b, c, d])

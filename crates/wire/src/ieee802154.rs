@@ -1,13 +1,14 @@
 //! MAC frames of IEEE 802.15.4, as nodes of a network without beacons exchange them.
 //!
-//! A frame is a [`Header`], which is meaning, and a payload; [`emit`] and [`parse`] go between the two and
-//! octets, FCS ([`Fcs`]) included. An immediate acknowledgement has a sequence number and nothing else: [`emit_ack`].
-//! [`tap`] is what a capture has before each frame.
+//! A frame is a [`Header`], which is meaning, and a payload; [`emit`] and [`parse`] go between the
+//! two and octets, FCS ([`Fcs`]) included. An immediate acknowledgement has a sequence number and
+//! nothing else: [`emit_ack`]. [`tap`] is what a capture has before each frame.
 //!
-//! Frames have version 0 or 1 (IEEE 802.15.4-2006 section 7.2.1, 802.15.4-2015 section 7.2.2) and both
-//! addresses in one PAN. Beacons, security, frames between PANs, frames without one of the addresses and
-//! version 2, with its information elements, are refused, and so are wake-up frames: those are written
-//! ([`emit_wakeup`], [`emit_enh_ack`], [`emit_version_2`]) and not read. The frame pending bit is not kept. How long a frame may be is the PHY's affair.
+//! Frames have version 0 or 1 (IEEE 802.15.4-2006 section 7.2.1, 802.15.4-2015 section 7.2.2) and
+//! both addresses in one PAN. Beacons, security, frames between PANs, frames without one of the
+//! addresses and version 2, with its information elements, are refused, and so are wake-up frames:
+//! those are written ([`emit_wakeup`], [`emit_enh_ack`], [`emit_version_2`]) and not read. The
+//! frame pending bit is not kept. How long a frame may be is the PHY's affair.
 
 mod csl;
 mod fcs;
@@ -18,8 +19,8 @@ pub use csl::{Csl, ENH_ACK_LEN, WAKEUP_LEN, emit_enh_ack, emit_version_2, emit_w
 pub use fcs::{Fcs, fcs};
 pub use frame::{EmitError, Field, Frame, ParseError, emit, emit_ack, parse};
 
-/// The most octets of payload that a frame of version 0 has: aMaxMACSafePayloadSize (IEEE 802.15.4-2006
-/// table 85). A longer payload makes it version 1.
+/// The most octets of payload that a frame of version 0 has: aMaxMACSafePayloadSize (IEEE
+/// 802.15.4-2006 table 85). A longer payload makes it version 1.
 pub const MAX_SAFE_PAYLOAD: usize = 102;
 
 /// Who sends or receives on the link. Ordered as numbers, short addresses first.
@@ -66,7 +67,8 @@ pub struct Header {
     pub kind: Kind,
     /// The receiver is to answer with an acknowledgement; never to a broadcast (section 6.7.4.2).
     pub ack_request: bool,
-    /// Which frame this is: an acknowledgement repeats the number, and a retransmission has that of the first.
+    /// Which frame this is: an acknowledgement repeats the number, and a retransmission has that of
+    /// the first.
     pub seq: u8,
     /// The PAN of both addresses; `0xffff` is every PAN.
     pub pan: u16,

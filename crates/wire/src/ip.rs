@@ -1,14 +1,14 @@
-//! The IP packet around a segment: IPv4 (RFC 791) and IPv6 (RFC 8200), with checksums, fragments and
-//! reassembly.
+//! The IP packet around a segment: IPv4 (RFC 791) and IPv6 (RFC 8200), with checksums, fragments
+//! and reassembly.
 //!
-//! A packet is a [`Header`], which is meaning, and a payload. [`parse`] and [`emit`] go between the two and
-//! bytes; [`parse_tcp`] and [`emit_tcp`] do the same for a TCP segment in it, [`parse_udp`] and [`emit_udp`] for a UDP
-//! datagram. [`fragment`] cuts a payload to
-//! an MTU and [`Reassembler`] joins the pieces.
+//! A packet is a [`Header`], which is meaning, and a payload. [`parse`] and [`emit`] go between the
+//! two and bytes; [`parse_tcp`] and [`emit_tcp`] do the same for a TCP segment in it, [`parse_udp`]
+//! and [`emit_udp`] for a UDP datagram. [`fragment`] cuts a payload to an MTU and [`Reassembler`]
+//! joins the pieces.
 //!
 //! What a header says beyond [`Header`] is not kept: traffic class and ECN, IPv4 options, the
-//! don't-fragment bit, IPv6 extension headers other than Fragment. Written packets have zeros there.
-//! Jumbograms (RFC 2675) are not read.
+//! don't-fragment bit, IPv6 extension headers other than Fragment. Written packets have zeros
+//! there. Jumbograms (RFC 2675) are not read.
 
 mod emit;
 mod fragment;
@@ -34,8 +34,8 @@ pub const IPV6_HEADER_LEN: usize = 40;
 /// Octets of the IPv6 Fragment header (RFC 8200 section 4.5).
 pub const IPV6_FRAGMENT_HEADER_LEN: usize = 8;
 
-/// What the payload is: the protocol field of IPv4, the last next-header field of IPv6 (one registry,
-/// RFC 5237).
+/// What the payload is: the protocol field of IPv4, the last next-header field of IPv6 (one
+/// registry, RFC 5237).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Protocol(pub u8);
 
@@ -89,8 +89,8 @@ pub struct Fragment {
 
 /// What this project reads and says in an IP header.
 ///
-/// Both addresses are of one family; [`emit`] refuses a header where they are not, and [`parse`] never
-/// returns one.
+/// Both addresses are of one family; [`emit`] refuses a header where they are not, and [`parse`]
+/// never returns one.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Header {
     /// Who sent it.
@@ -101,22 +101,23 @@ pub struct Header {
     pub protocol: Protocol,
     /// How many more routers it may pass (time to live, hop limit).
     pub hop_limit: u8,
-    /// The traffic class (RFC 8200 section 7), in IPv4 the type of service: six bits of DSCP (RFC 2474), two of ECN
-    /// ([`crate::ecn::Ecn`]).
+    /// The traffic class (RFC 8200 section 7), in IPv4 the type of service: six bits of DSCP (RFC
+    /// 2474), two of ECN ([`crate::ecn::Ecn`]).
     pub traffic_class: u8,
     /// The flow label (RFC 6437), 20 bits; IPv4 has none, and says 0.
     pub flow_label: u32,
-    /// Identification of the datagram for reassembly: 16 bits in IPv4, 32 in IPv6, which says it only in
-    /// fragments (zero is read elsewhere).
+    /// Identification of the datagram for reassembly: 16 bits in IPv4, 32 in IPv6, which says it
+    /// only in fragments (zero is read elsewhere).
     pub ident: u32,
-    /// Which piece of a datagram this is; `None` for a whole one. IPv4 cannot tell an unfragmented packet
-    /// from a piece at offset 0 without more: it is read as `None`. In IPv6 that piece is an atomic fragment
-    /// (RFC 6946).
+    /// Which piece of a datagram this is; `None` for a whole one. IPv4 cannot tell an unfragmented
+    /// packet from a piece at offset 0 without more: it is read as `None`. In IPv6 that piece is an
+    /// atomic fragment (RFC 6946).
     pub fragment: Option<Fragment>,
 }
 
 impl Header {
-    /// A whole datagram with hop limit 64 (RFC 1700), identification 0, traffic class 0 and no flow label.
+    /// A whole datagram with hop limit 64 (RFC 1700), identification 0, traffic class 0 and no flow
+    /// label.
     pub const fn new(src: IpAddr, dst: IpAddr, protocol: Protocol) -> Self {
         Self { src, dst, protocol, hop_limit: 64, traffic_class: 0, flow_label: 0, ident: 0, fragment: None }
     }
@@ -130,8 +131,8 @@ impl Header {
         }
     }
 
-    /// The most octets that the payload of a whole datagram between these addresses has: what the 16-bit
-    /// length leaves. No fragment may end past it.
+    /// The most octets that the payload of a whole datagram between these addresses has: what the
+    /// 16-bit length leaves. No fragment may end past it.
     pub const fn max_datagram(&self) -> usize {
         match self.src {
             IpAddr::V4(_) => u16::MAX as usize - IPV4_HEADER_LEN,

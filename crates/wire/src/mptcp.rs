@@ -1,7 +1,7 @@
 //! The option of Multipath TCP, version 1 (RFC 8684): kind 30 with a subtype.
 //!
-//! A segment may carry several: [`Mptcp`] is all of them. The one of almost every segment, the data sequence
-//! signal ([`Dss`]), lies inline; whoever carries others pays for a box.
+//! A segment may carry several: [`Mptcp`] is all of them. The one of almost every segment, the data
+//! sequence signal ([`Dss`]), lies inline; whoever carries others pays for a box.
 
 mod dss;
 #[cfg(feature = "ip")]
@@ -17,11 +17,13 @@ use core::net::IpAddr;
 #[cfg(feature = "ip")]
 pub(crate) const KIND: u8 = 30;
 
-/// A host's key (RFC 8684 section 3.1): said in the clear once, and the secret of all later subflows.
+/// A host's key (RFC 8684 section 3.1): said in the clear once, and the secret of all later
+/// subflows.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
 pub struct Key(pub u64);
 
-/// The 32 most significant bits of the hash of a key, which name a connection (RFC 8684 section 3.2).
+/// The 32 most significant bits of the hash of a key, which name a connection (RFC 8684 section
+/// 3.2).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
 pub struct Token(pub u32);
 

@@ -1,9 +1,11 @@
-//! The datagrams of RDCA (`docs/reference/rdca-protocol.md` has the byte diagrams; paper: `rdca`, section 3.2).
+//! The datagrams of RDCA (`docs/reference/rdca-protocol.md` has the byte diagrams; paper: `rdca`,
+//! section 3.2).
 //!
-//! A datagram is one message. It begins with one octet: the type in the high nibble, flags in the low one. Integers are
-//! big-endian. The paper puts a flag, a sequence number and a time stamp into 32 bits (erratum H15), which hold no clock
-//! that lasts for more than moments; here each has 32 bits of its own, and a stream number, by which either side notices
-//! that the other began anew. Data pays 13 octets, 17 with a measured round trip.
+//! A datagram is one message. It begins with one octet: the type in the high nibble, flags in the
+//! low one. Integers are big-endian. The paper puts a flag, a sequence number and a time stamp into
+//! 32 bits (erratum H15), which hold no clock that lasts for more than moments; here each has 32
+//! bits of its own, and a stream number, by which either side notices that the other began anew.
+//! Data pays 13 octets, 17 with a measured round trip.
 //!
 //! [`Header`] chooses between the two.
 //!
@@ -43,7 +45,8 @@ impl Header {
         }
     }
 
-    /// Reads one datagram. Of data with the printed header, `expected` completes what it leaves out.
+    /// Reads one datagram. Of data with the printed header, `expected` completes what it leaves
+    /// out.
     ///
     /// # Errors
     ///

@@ -1,7 +1,7 @@
 //! Octets read from the front.
 
-/// What of `octets` has been read, and what has not. No error of its own: whoever reads knows which field it is
-/// that is cut off.
+/// What of `octets` has been read, and what has not. No error of its own: whoever reads knows which
+/// field it is that is cut off.
 #[derive(Clone, Debug)]
 pub(crate) struct Reader<'a> {
     octets: &'a [u8],

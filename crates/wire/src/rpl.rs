@@ -1,12 +1,14 @@
-//! RPL, the routing of low-power networks (RFC 6550), as ICMPv6 messages; and what builds paths on top of it.
+//! RPL, the routing of low-power networks (RFC 6550), as ICMPv6 messages; and what builds paths on
+//! top of it.
 //!
-//! [`emit`] and [`parse`] go between a [`Message`] and a whole ICMPv6 message: DIS, DIO, DAO and DAO-ACK, with
-//! the options that this project reads. Others are skipped and counted. Secured messages and those of later
-//! RFCs are refused.
+//! [`emit`] and [`parse`] go between a [`Message`] and a whole ICMPv6 message: DIS, DIO, DAO and
+//! DAO-ACK, with the options that this project reads. Others are skipped and counted. Secured
+//! messages and those of later RFCs are refused.
 //!
-//! Two options are ours. A DIO says which nodes it has passed ([`PathTraversed`]), and a DAO which path a node
-//! has built of that ([`PathBuilt`]): the extension of section III of "MPTCP over heterogeneous wireless IoT
-//! networks", which gives no octets. Their types are of the range that IANA has not assigned.
+//! Two options are ours. A DIO says which nodes it has passed ([`PathTraversed`]), and a DAO which
+//! path a node has built of that ([`PathBuilt`]): the extension of section III of "MPTCP over
+//! heterogeneous wireless IoT networks", which gives no octets. Their types are of the range that
+//! IANA has not assigned.
 
 mod emit;
 mod metric;
@@ -24,7 +26,8 @@ pub use option::{
 };
 pub use parse::{Field, ParseError, Parsed, parse};
 
-/// Whom a node that has no unicast address to send to speaks to: all RPL nodes of the link (RFC 6550 section 6).
+/// Whom a node that has no unicast address to send to speaks to: all RPL nodes of the link (RFC
+/// 6550 section 6).
 pub const ALL_RPL_NODES: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 0x1a);
 
 /// A control message (RFC 6550 section 6).
@@ -81,7 +84,8 @@ pub struct Dao {
     pub sequence: u8,
     /// As in [`Dio::dodag`]; there only where the instance is local.
     pub dodag: Option<Ipv6Addr>,
-    /// Options in order: a [`TransitInformation`] belongs to the [`Target`]s before it (section 6.7.8).
+    /// Options in order: a [`TransitInformation`] belongs to the [`Target`]s before it (section
+    /// 6.7.8).
     pub options: Vec<ControlOption>,
 }
 
@@ -100,8 +104,8 @@ pub struct DaoAck {
     pub options: Vec<ControlOption>,
 }
 
-/// Which routes downward there are, 0 to 7 (RFC 6550 section 6.3.1). A node that does not know a mode may join as
-/// a leaf, so every number can be read.
+/// Which routes downward there are, 0 to 7 (RFC 6550 section 6.3.1). A node that does not know a
+/// mode may join as a leaf, so every number can be read.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ModeOfOperation(pub u8);
 

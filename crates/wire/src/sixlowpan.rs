@@ -1,15 +1,16 @@
 //! 6LoWPAN: an IPv6 packet as the payload of frames of IEEE 802.15.4.
 //!
-//! [`compress`] and [`decompress`] go between a packet and a datagram with its headers compressed (RFC 6282):
-//! LOWPAN_IPHC with all address modes, with and without [`Contexts`], and LOWPAN_NHC for extension headers and
-//! UDP. TCP and ICMPv6 have no compression: their headers stay as they are. [`split`] says how a datagram is
-//! cut into frames, and [`parse_dispatch`] what a frame carries (RFC 4944 section 5). The lengths alone, for
-//! whoever counts octets without making them, are [`compressed_header_len`] and [`split`].
+//! [`compress`] and [`decompress`] go between a packet and a datagram with its headers compressed
+//! (RFC 6282): LOWPAN_IPHC with all address modes, with and without [`Contexts`], and LOWPAN_NHC
+//! for extension headers and UDP. TCP and ICMPv6 have no compression: their headers stay as they
+//! are. [`split`] says how a datagram is cut into frames, and [`parse_dispatch`] what a frame
+//! carries (RFC 4944 section 5). The lengths alone, for whoever counts octets without making them,
+//! are [`compressed_header_len`] and [`split`].
 //!
-//! Absent: mesh addressing and broadcast headers (RFC 4944), HC1 (its predecessor), the IPv6 header inside an
-//! IPv6 packet as LOWPAN_NHC, elided UDP checksums, paging dispatch (RFC 8025) and fragment forwarding
-//! (RFC 8931). All that is refused with the name of the field. Joining the pieces takes time and memory, so it
-//! is not done here.
+//! Absent: mesh addressing and broadcast headers (RFC 4944), HC1 (its predecessor), the IPv6 header
+//! inside an IPv6 packet as LOWPAN_NHC, elided UDP checksums, paging dispatch (RFC 8025) and
+//! fragment forwarding (RFC 8931). All that is refused with the name of the field. Joining the
+//! pieces takes time and memory, so it is not done here.
 
 mod address;
 mod compress;
@@ -35,7 +36,8 @@ pub use input::{DecompressError, Field};
 use crate::ieee802154::Address;
 use crate::ip::Protocol;
 
-/// The two ends of a link: the MAC addresses of the frame, from which interface identifiers are derived.
+/// The two ends of a link: the MAC addresses of the frame, from which interface identifiers are
+/// derived.
 ///
 /// A datagram in fragments has the same link in each of its frames.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -46,7 +48,8 @@ pub struct Link {
     pub dst: Address,
 }
 
-/// All that the IPv6 header says (RFC 8200 section 3), except the payload length, which is never sent.
+/// All that the IPv6 header says (RFC 8200 section 3), except the payload length, which is never
+/// sent.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Ipv6Header {
     /// Who sent it.

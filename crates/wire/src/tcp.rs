@@ -1,8 +1,9 @@
-//! The TCP segment (RFC 9293 section 3.1) with the options that this project speaks: maximum segment size,
-//! window scale and timestamps (RFC 7323), SACK (RFC 2018), Multipath TCP (RFC 8684, in [`crate::mptcp`]).
+//! The TCP segment (RFC 9293 section 3.1) with the options that this project speaks: maximum
+//! segment size, window scale and timestamps (RFC 7323), SACK (RFC 2018), Multipath TCP (RFC 8684,
+//! in [`crate::mptcp`]).
 //!
-//! A [`Segment`] is meaning, not bytes: simulated links carry it as it stands, and [`crate::ip`] turns it
-//! into the true bytes for a capture, a TUN device or a radio.
+//! A [`Segment`] is meaning, not bytes: simulated links carry it as it stands, and [`crate::ip`]
+//! turns it into the true bytes for a capture, a TUN device or a radio.
 
 use core::fmt;
 use core::ops::{Add, AddAssign, Sub};
@@ -14,8 +15,8 @@ use crate::mptcp::Mptcp;
 
 /// A sequence number: modulo 2^32, so it has no order of its own (RFC 9293 section 3.4).
 ///
-/// Compare with [`SeqNumber::lt`] and its kin, which are right while the two are less than 2^31 apart, or
-/// subtract.
+/// Compare with [`SeqNumber::lt`] and its kin, which are right while the two are less than 2^31
+/// apart, or subtract.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct SeqNumber(pub u32);
 
@@ -156,7 +157,8 @@ impl fmt::Debug for Flags {
     }
 }
 
-/// One SACK block: the octets from `left` up to, not including, `right` have arrived (RFC 2018 section 3).
+/// One SACK block: the octets from `left` up to, not including, `right` have arrived (RFC 2018
+/// section 3).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct SackBlock {
     /// First sequence number of the block.
@@ -173,7 +175,8 @@ pub struct SackBlocks {
 }
 
 impl SackBlocks {
-    /// Three blocks fit beside timestamps in the 40 octets of options; no more are ever sent or read.
+    /// Three blocks fit beside timestamps in the 40 octets of options; no more are ever sent or
+    /// read.
     pub const MAX: usize = 3;
 
     /// None.
@@ -294,8 +297,8 @@ pub struct Segment {
     pub mptcp: Mptcp,
     /// The octets carried.
     pub payload: Bytes,
-    /// The ECN bits of the IP header around it (RFC 3168 section 5). They are not of the segment, but what is done with
-    /// them is.
+    /// The ECN bits of the IP header around it (RFC 3168 section 5). They are not of the segment,
+    /// but what is done with them is.
     pub ecn: Ecn,
 }
 
@@ -327,14 +330,15 @@ impl Segment {
         20 + self.options_len() + self.payload.len()
     }
 
-    /// Octets of all options with their padding; a multiple of 4. No more than [`MAX_OPTIONS_LEN`] can be said.
+    /// Octets of all options with their padding; a multiple of 4. No more than [`MAX_OPTIONS_LEN`]
+    /// can be said.
     #[inline]
     pub fn options_len(&self) -> usize {
         (self.common_len() + self.mptcp.bare_len()).next_multiple_of(4)
     }
 
-    /// Octets of the options that are not of Multipath TCP: with their own padding, unless only without it there is
-    /// room for all.
+    /// Octets of the options that are not of Multipath TCP: with their own padding, unless only
+    /// without it there is room for all.
     pub(crate) fn common_len(&self) -> usize {
         let (padded, bare) = (self.options.wire_len(), self.options.bare_len());
         let multipath = self.mptcp.bare_len();

@@ -1,5 +1,5 @@
-//! A congestion control that looks at delays, after TCP Vegas (Brakmo and Peterson, IEEE JSAC 13(8), 1995): it keeps between two and
-//! four segments of its own waiting in the network.
+//! A congestion control that looks at delays, after TCP Vegas (Brakmo and Peterson, IEEE JSAC
+//! 13(8), 1995): it keeps between two and four segments of its own waiting in the network.
 
 use anabranch_core::tcp::CustomCongestion;
 use anabranch_core::tcp::congestion::{Controller, Start, View};

@@ -1,4 +1,5 @@
-//! A scheduler for Multipath TCP: each segment goes where it arrives first, among the subflows that would send it at once.
+//! A scheduler for Multipath TCP: each segment goes where it arrives first, among the subflows that
+//! would send it at once.
 
 use anabranch_core::mptcp::CustomScheduler;
 use anabranch_core::mptcp::scheduler::{Demand, PathView, Pick, Scheduler};

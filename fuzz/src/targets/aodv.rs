@@ -12,8 +12,8 @@ use arbitrary::{Result, Unstructured};
 
 use crate::probe::Probe;
 
-/// The first octet chooses: below 128 a type of message, mostly a known one, which the rest follows; from there on the
-/// rest is what happens to a router.
+/// The first octet chooses: below 128 a type of message, mostly a known one, which the rest
+/// follows; from there on the rest is what happens to a router.
 pub(super) fn run(input: &[u8], probe: &mut Probe) {
     match input.split_first() {
         Some((choice, rest)) if *choice < 128 => message(*choice, rest, probe),

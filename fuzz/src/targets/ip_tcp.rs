@@ -8,9 +8,9 @@ use bytes::Bytes;
 
 use crate::probe::Probe;
 
-/// The first octet is flags: with bit 0 the checksums of the packet behind it are made right first, or
-/// nothing past them would ever be reached; with bit 1 the rest is several packets, each behind two octets of
-/// length, for one reassembler.
+/// The first octet is flags: with bit 0 the checksums of the packet behind it are made right first,
+/// or nothing past them would ever be reached; with bit 1 the rest is several packets, each behind
+/// two octets of length, for one reassembler.
 pub(super) fn run(input: &[u8], probe: &mut Probe) {
     let Some((flags, rest)) = input.split_first() else { return };
     let mut reassembler = Reassembler::new(ReassemblyLimits { octets: 4096, datagrams: 3 });

@@ -4,8 +4,8 @@ use anabranch_wire::ieee802154::{self, Address, EmitError, Fcs, Frame};
 
 use crate::probe::Probe;
 
-/// The first octet says whether the FCS of the frame behind it is made right first, or nothing past it would ever
-/// be reached, and which FCS that is.
+/// The first octet says whether the FCS of the frame behind it is made right first, or nothing past
+/// it would ever be reached, and which FCS that is.
 pub(super) fn run(input: &[u8], probe: &mut Probe) {
     let Some((flags, frame)) = input.split_first() else { return };
     let mut frame = frame.to_vec();

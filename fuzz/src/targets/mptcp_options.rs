@@ -8,8 +8,9 @@ use bytes::Bytes;
 
 use crate::probe::Probe;
 
-/// The input is the options of a TCP header, 40 octets at most; each option of kind 30 is as it stands. With bit 0 of
-/// the first octet the rest is one MPTCP option without its kind and length, which are put before it.
+/// The input is the options of a TCP header, 40 octets at most; each option of kind 30 is as it
+/// stands. With bit 0 of the first octet the rest is one MPTCP option without its kind and length,
+/// which are put before it.
 pub(super) fn run(input: &[u8], probe: &mut Probe) {
     let Some((flags, rest)) = input.split_first() else { return };
     let mut options = Vec::new();

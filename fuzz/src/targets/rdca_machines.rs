@@ -1,4 +1,5 @@
-//! The machines of RDCA: each against a peer that says anything, mostly something near the mark, and both together.
+//! The machines of RDCA: each against a peer that says anything, mostly something near the mark,
+//! and both together.
 
 mod messages;
 mod pair;

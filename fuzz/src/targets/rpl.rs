@@ -10,8 +10,8 @@ use crate::probe::Probe;
 
 const ENDS: [Ipv6Addr; 2] = [Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0xff, 0xfe00, 7), ALL_RPL_NODES];
 
-/// The first octet is the code of a message that is otherwise right, and the rest its body; or, from 128 on, the
-/// rest is a message as it stands.
+/// The first octet is the code of a message that is otherwise right, and the rest its body; or,
+/// from 128 on, the rest is a message as it stands.
 pub(super) fn run(input: &[u8], probe: &mut Probe) {
     let Some((choice, rest)) = input.split_first() else { return };
     let mut octets = rest.to_vec();

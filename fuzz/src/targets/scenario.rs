@@ -8,7 +8,8 @@ use bytes::Bytes;
 
 use crate::probe::Probe;
 
-/// The input is a scenario; a line that begins with `#--set ` is an override, and to TOML a comment.
+/// The input is a scenario; a line that begins with `#--set ` is an override, and to TOML a
+/// comment.
 pub(super) fn run(input: &[u8], probe: &mut Probe) {
     let Ok(text) = str::from_utf8(input) else { return };
     let overrides = text.lines().filter_map(|line| line.strip_prefix("#--set "));

@@ -1,5 +1,5 @@
-//! Guards of SET's streams: against peers that say anything, and with somebody on the way who changes, leaves out, repeats and
-//! invents.
+//! Guards of SET's streams: against peers that say anything, and with somebody on the way who
+//! changes, leaves out, repeats and invents.
 
 use std::sync::Arc;
 
@@ -165,7 +165,8 @@ impl Way {
     }
 }
 
-/// A session, from the sender's gateway on, and somebody at the gateway who does anything with its octets.
+/// A session, from the sender's gateway on, and somebody at the gateway who does anything with its
+/// octets.
 fn meddler(world: &World, octets: &mut Unstructured<'_>, probe: &mut Probe) -> Result<()> {
     let mut sender = world.session();
     let mut gateway = Guard::gateway(&world.door);

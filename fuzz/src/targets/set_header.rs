@@ -1,4 +1,5 @@
-//! SET messages: a stream cut anywhere says the same, and what is read can be written and read again.
+//! SET messages: a stream cut anywhere says the same, and what is read can be written and read
+//! again.
 
 use std::mem::{self, Discriminant};
 

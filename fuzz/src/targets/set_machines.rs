@@ -1,4 +1,5 @@
-//! The machines of SET: each against a driver and peers that say anything, mostly something near the mark.
+//! The machines of SET: each against a driver and peers that say anything, mostly something near
+//! the mark.
 
 mod checked;
 mod messages;
@@ -46,8 +47,8 @@ fn pass(octets: &mut Unstructured<'_>, now: &mut Instant) -> Result<()> {
     Ok(())
 }
 
-/// Answers timers until none is due, carrying out effects in between: a machine that always wants another
-/// call at this instant would hang its driver.
+/// Answers timers until none is due, carrying out effects in between: a machine that always wants
+/// another call at this instant would hang its driver.
 fn answer_timers<M>(
     machine: &mut M,
     now: Instant,

@@ -1,5 +1,5 @@
-//! The key schedule of SET's streams: whatever the order of handshakes, sessions, writes and replays, and whatever numbers sessions
-//! are given, no key seals twice with one nonce.
+//! The key schedule of SET's streams: whatever the order of handshakes, sessions, writes and
+//! replays, and whatever numbers sessions are given, no key seals twice with one nonce.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -42,8 +42,8 @@ struct Schedule {
     sessions: Vec<Session>,
     /// What gateways have led to the node.
     led: Vec<Guard>,
-    /// The beginning of each record. Plaintext in the same place begins with the same octets, so that the same key and nonce
-    /// would give the same beginning.
+    /// The beginning of each record. Plaintext in the same place begins with the same octets, so
+    /// that the same key and nonce would give the same beginning.
     sealed: HashSet<[u8; 8]>,
 }
 
@@ -111,7 +111,8 @@ impl Schedule {
         Ok(())
     }
 
-    /// A handshake with the node, and perhaps a request, with a copy of the file behind it or without.
+    /// A handshake with the node, and perhaps a request, with a copy of the file behind it or
+    /// without.
     fn greet(&mut self, octets: &mut Unstructured<'_>, probe: &mut Probe) -> Result<()> {
         let sender = Arc::clone(octets.choose(&self.senders)?);
         let mut near = Guard::control(&sender).expect("the keys are keys");
@@ -146,7 +147,8 @@ impl Schedule {
         Ok(())
     }
 
-    /// A session with any number, which may have been given before, through a gateway that may not exist.
+    /// A session with any number, which may have been given before, through a gateway that may not
+    /// exist.
     fn begin(&mut self, octets: &mut Unstructured<'_>, probe: &mut Probe) -> Result<()> {
         let which = octets.choose_index(self.senders.len())?;
         let Ok(mut guard) = Guard::session(&self.senders[which], key(2).public()) else { return Ok(()) };
@@ -185,7 +187,8 @@ impl Schedule {
         Ok(())
     }
 
-    /// A gateway brings records of a session to the node, perhaps for the second time or under another number.
+    /// A gateway brings records of a session to the node, perhaps for the second time or under
+    /// another number.
     fn lead(&mut self, octets: &mut Unstructured<'_>, probe: &mut Probe) -> Result<()> {
         if self.sessions.is_empty() {
             return Ok(());

@@ -8,7 +8,8 @@ use sha2::{Digest, Sha256};
 
 use crate::probe::Probe;
 
-/// The first octet says which part the rest is: the envelope, the manifest, the common section, a shared sequence.
+/// The first octet says which part the rest is: the envelope, the manifest, the common section, a
+/// shared sequence.
 pub(super) fn run(input: &[u8], probe: &mut Probe) {
     let Some((part, rest)) = input.split_first() else { return };
     let part = part % 4;

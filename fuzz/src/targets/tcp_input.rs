@@ -1,5 +1,5 @@
-//! TCP connections: one against a peer that says anything, or two over a network that loses, repeats and
-//! reorders.
+//! TCP connections: one against a peer that says anything, or two over a network that loses,
+//! repeats and reorders.
 
 mod checked;
 mod options;

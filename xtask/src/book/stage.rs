@@ -11,8 +11,8 @@ const COPIES: &str = "source";
 
 /// Makes `to` the source of the book, from the repository in `root`.
 ///
-/// A page that `SUMMARY.md` names and that is not there becomes a title without a link, and is told of on stderr. A link that leads
-/// nowhere is an error.
+/// A page that `SUMMARY.md` names and that is not there becomes a title without a link, and is told
+/// of on stderr. A link that leads nowhere is an error.
 pub(super) fn copy(root: &Path, to: &Path) -> Result<(), String> {
     if to.exists() {
         fs::remove_dir_all(to).map_err(|error| format!("cannot empty {}: {error}", to.display()))?;

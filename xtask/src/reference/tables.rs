@@ -22,7 +22,8 @@ pub(super) struct Silent {
     pub(super) hosts: Value,
 }
 
-/// Defaults that records leave out, or that choose the other defaults: an assignment that changes nothing, which the generator makes sure of, and the key.
+/// Defaults that records leave out, or that choose the other defaults: an assignment that changes
+/// nothing, which the generator makes sure of, and the key.
 pub(super) const IMPLIED: [(&str, (&str, &str)); 7] = [
     ("node.root.host=simulated", ("node", "host")),
     ("tcp.default.base=modern", ("tcp", "base")),
@@ -136,7 +137,8 @@ impl Page<'_> {
         Ok(())
     }
 
-    /// One table of the file with its keys and those of the tables within it. `path`: dotted, without names.
+    /// One table of the file with its keys and those of the tables within it. `path`: dotted,
+    /// without names.
     fn section(&mut self, heading: &str, about: &str, definition: &Value, path: &str) -> Result<(), String> {
         write!(self.text, "\n{heading}\n").map_err(|error| error.to_string())?;
         if !about.is_empty() {

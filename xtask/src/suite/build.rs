@@ -56,8 +56,8 @@ impl Executable {
     }
 }
 
-/// Builds the test binaries and examples of `package`, or of the whole workspace. What cargo prints for humans goes to
-/// stderr as usual.
+/// Builds the test binaries and examples of `package`, or of the whole workspace. What cargo prints
+/// for humans goes to stderr as usual.
 pub(super) fn executables(package: Option<&str>) -> Result<Vec<Executable>, Failure> {
     let mut command = cargo::command(&["test", "--locked", "--no-run"]);
     command.args(selection(package)).arg("--message-format=json-render-diagnostics");
@@ -86,7 +86,8 @@ pub(super) struct Package {
     pub(super) name: String,
     /// The variables about the package that cargo sets for programs that it starts.
     pub(super) environment: Vec<(String, String)>,
-    /// Cargo finds documentation tests in it. Without a library that has them, `cargo test --doc` fails.
+    /// Cargo finds documentation tests in it. Without a library that has them, `cargo test --doc`
+    /// fails.
     pub(super) documentation_tests: bool,
 }
 

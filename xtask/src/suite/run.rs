@@ -43,8 +43,9 @@ pub(super) struct Done {
     pub(super) stderr: String,
 }
 
-/// Runs the jobs in this order, as many at a time as there are cores. `each` gets them one at a time as they end. Output
-/// goes through files in `folder`: a pipe would stay open for as long as any grandchild lives.
+/// Runs the jobs in this order, as many at a time as there are cores. `each` gets them one at a
+/// time as they end. Output goes through files in `folder`: a pipe would stay open for as long as
+/// any grandchild lives.
 pub(super) fn all(jobs: Vec<Job>, folder: &Path, each: impl FnMut(Done) + Send) {
     let each = Mutex::new(each);
     parallel::each(jobs.into_iter().enumerate(), |(i, job)| {
@@ -104,7 +105,8 @@ mod tests {
         assert_eq!(codes.collect::<Vec<_>>(), [Some(0), Some(3)]);
     }
 
-    /// With a pipe the reader would wait for the grandchild, which waits for an end that never comes.
+    /// With a pipe the reader would wait for the grandchild, which waits for an end that never
+    /// comes.
     #[test]
     fn a_grandchild_that_outlives_its_parent_holds_nothing_up() {
         let fifo = std::env::temp_dir().join(format!("anabranch-xtask-pipe-{}", std::process::id()));

@@ -18,7 +18,8 @@ pub(super) struct Tally {
     notices: u64,
     /// Number of result lines.
     pub(super) results: u64,
-    /// Between `successes:` and the next result: the output of tests that passed, which is not passed on.
+    /// Between `successes:` and the next result: the output of tests that passed, which is not
+    /// passed on.
     in_successes: bool,
 }
 
@@ -28,8 +29,8 @@ impl Tally {
         self.in_successes = false;
     }
 
-    /// Takes one line of libtest's output. A test that lacks a privilege prints a line that begins with
-    /// `SKIPPED:` and returns; libtest counts it as passed, this tally does not.
+    /// Takes one line of libtest's output. A test that lacks a privilege prints a line that begins
+    /// with `SKIPPED:` and returns; libtest counts it as passed, this tally does not.
     pub(super) fn read(&mut self, line: &str) -> Echo {
         let line = line.trim_end();
         if let Some(result) = line.strip_prefix("test result: ") {
@@ -91,7 +92,8 @@ struct Counts {
     skipped: u64,
 }
 
-/// The counts of a line such as `== 1 failed, 70 passed, 2 skipped, 1 error in 12.30s ==`; an error is a failure.
+/// The counts of a line such as `== 1 failed, 70 passed, 2 skipped, 1 error in 12.30s ==`; an error
+/// is a failure.
 fn pytest(line: &str) -> Option<Counts> {
     let line = line.trim_matches(['=', ' ']);
     let (list, time) = line.rsplit_once(" in ")?;

@@ -7,7 +7,8 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-/// Seconds of the longest jobs in a new clone: what the first run there begins with, so that none of them is left alone at its end.
+/// Seconds of the longest jobs in a new clone: what the first run there begins with, so that none
+/// of them is left alone at its end.
 const FIRST: [(&str, f64); 11] = [
     ("anabranch-lab (src/lib.rs)", 110.0),
     ("anabranch-deploy (tests/it/main.rs)", 115.0),
@@ -27,8 +28,8 @@ const FIRST: [(&str, f64); 11] = [
 pub(super) struct Times(BTreeMap<String, f64>);
 
 impl Times {
-    /// Reads what [`Self::write`] wrote, over what is known of a new clone. Times only decide the order, so an unreadable file counts
-    /// as empty.
+    /// Reads what [`Self::write`] wrote, over what is known of a new clone. Times only decide the
+    /// order, so an unreadable file counts as empty.
     pub(super) fn read(file: &Path) -> Self {
         let value: Value =
             fs::read(file).ok().and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default();
@@ -47,8 +48,9 @@ impl Times {
         self.0.insert(name.to_owned(), took.as_secs_f64());
     }
 
-    /// Sorts jobs so that the longest start first and none is left alone at the end. Jobs without a time come before all
-    /// others: first what is no test binary, which may have to install something, then the largest file.
+    /// Sorts jobs so that the longest start first and none is left alone at the end. Jobs without a
+    /// time come before all others: first what is no test binary, which may have to install
+    /// something, then the largest file.
     pub(super) fn sort(&self, jobs: &mut [Job]) {
         let size = |job: &Job| fs::metadata(job.command.get_program()).map_or(0, |file| file.len());
         jobs.sort_by_cached_key(|job| {

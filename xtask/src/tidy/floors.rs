@@ -8,7 +8,8 @@ struct Floor {
     may_know: &'static [&'static str],
 }
 
-/// From the ground up. What stands in a list stands above in this table, so that no circle can be allowed.
+/// From the ground up. What stands in a list stands above in this table, so that no circle can be
+/// allowed.
 const FLOORS: &[Floor] = &[
     Floor { name: "wire", may_know: &[] },
     Floor { name: "stats", may_know: &[] },
@@ -107,7 +108,8 @@ struct Dependency {
     line: usize,
 }
 
-/// The dependencies on workspace crates that a manifest names, target-specific and renamed ones included.
+/// The dependencies on workspace crates that a manifest names, target-specific and renamed ones
+/// included.
 fn dependencies(manifest: &str) -> Vec<Dependency> {
     let mut found = Vec::new();
     let mut section = None;
@@ -117,8 +119,8 @@ fn dependencies(manifest: &str) -> Vec<Dependency> {
             section = section_kind(header);
         }
         let Some(kind) = section else { continue };
-        // In a line of a dependency section only names of packages can bear the prefix: the key, the key
-        // after the section's last dot, or the value of `package`.
+        // In a line of a dependency section only names of packages can bear the prefix: the key,
+        // the key after the section's last dot, or the value of `package`.
         for (at, prefix) in line.split('#').next().unwrap_or_default().match_indices("anabranch-") {
             let rest = &line[at + prefix.len()..];
             let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '-' && c != '_');
@@ -129,7 +131,8 @@ fn dependencies(manifest: &str) -> Vec<Dependency> {
     found
 }
 
-/// Which dependencies follow a section's header (without its first bracket); `None` for other sections.
+/// Which dependencies follow a section's header (without its first bracket); `None` for other
+/// sections.
 fn section_kind(header: &str) -> Option<Kind> {
     if header.contains("dev-dependencies") {
         Some(Kind::Dev)

@@ -1,5 +1,5 @@
-//! Rust source as identifiers and punctuation. Comments, strings, characters and numbers are left out,
-//! so that a rule about code never trips over prose.
+//! Rust source as identifiers and punctuation. Comments, strings, characters and numbers are left
+//! out, so that a rule about code never trips over prose.
 
 /// One token with its line, from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,10 +1,10 @@
 //! Circles of imports between the modules of a crate.
 //!
-//! A module here is a file. What code names by path (in `use`, or written out) makes an arrow to the file
-//! that holds it; a name that another module only passes on (`pub use`) counts as the file it comes from.
-//! Siblings may not form a circle, each taken with everything below it. A file and the modules inside it
-//! are one thing in this: a parent may use and pass on what its children have, and they extend it. Code
-//! under `#[cfg(test)]` is free.
+//! A module here is a file. What code names by path (in `use`, or written out) makes an arrow to
+//! the file that holds it; a name that another module only passes on (`pub use`) counts as the file
+//! it comes from. Siblings may not form a circle, each taken with everything below it. A file and
+//! the modules inside it are one thing in this: a parent may use and pass on what its children
+//! have, and they extend it. Code under `#[cfg(test)]` is free.
 
 mod circle;
 mod resolve;

@@ -18,7 +18,8 @@ const CODE: [&str; 5] = [".rs", ".toml", ".sh", ".py", ".ci/run"];
 /// The only crate that sees smoltcp.
 const DOOR: &str = "crates/wire/";
 
-/// What lives in real time and may wait for it: crates, outside their tests, and tests of processes that are killed.
+/// What lives in real time and may wait for it: crates, outside their tests, and tests of processes
+/// that are killed.
 const REAL_TIME: [&str; 3] = ["crates/emu/src/", "crates/net/src/", "crates/deploy/tests/it/faults/"];
 
 /// All rules on texts.

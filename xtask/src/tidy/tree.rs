@@ -15,8 +15,8 @@ pub(super) struct Tree {
 }
 
 impl Tree {
-    /// The files under `root` that git tracks or would add; where there is no git, all that are not built.
-    /// Those that are no UTF-8 text are left out.
+    /// The files under `root` that git tracks or would add; where there is no git, all that are not
+    /// built. Those that are no UTF-8 text are left out.
     pub(super) fn of(root: &Path) -> Self {
         let names = listed_by_git(root).unwrap_or_else(|| {
             let mut names = Vec::new();
@@ -50,7 +50,8 @@ impl Tree {
         self.files.iter().map(|(path, text)| (path.as_str(), text.as_str()))
     }
 
-    /// The directories with a manifest: `xtask`, `crates/core`, ...; not the root, nor what stands outside the workspace.
+    /// The directories with a manifest: `xtask`, `crates/core`, ...; not the root, nor what stands
+    /// outside the workspace.
     pub(super) fn packages(&self) -> impl Iterator<Item = &str> {
         let ours = |path: &&String| !path.starts_with("examples/");
         self.files.keys().filter(ours).filter_map(|path| path.strip_suffix("/Cargo.toml"))

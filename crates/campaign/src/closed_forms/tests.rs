@@ -14,8 +14,9 @@ fn ratio(path: Lossy, formula: f64) -> f64 {
     SEEDS.map(|seed| path.window(seed, 150.0)).iter().sum::<f64>() / SEEDS.len() as f64 / formula
 }
 
-/// Where losses are independent and not 1/p apart, the mean is a little larger (Ott, Kemperman and Mathis 1996: 1.31 in place
-/// of sqrt(3/2) = 1.22); small windows lose a round trip to each recovery, which is not in the formula.
+/// Where losses are independent and not 1/p apart, the mean is a little larger (Ott, Kemperman and
+/// Mathis 1996: 1.31 in place of sqrt(3/2) = 1.22); small windows lose a round trip to each
+/// recovery, which is not in the formula.
 #[test]
 fn newreno_follows_mathis() {
     for loss in [0.0003, 0.001, 0.003, 0.01] {
@@ -42,10 +43,11 @@ fn cubic_follows_its_response_function() {
     }
 }
 
-/// What the mean window is with independent losses, over that with losses at even distances, if the window follows RFC 9438's
-/// equations exactly: figures 1 and 2, and fast convergence of section 4.7. It grows ever faster, so that a late loss
-/// adds more than an early one takes. The ratio depends on neither loss rate nor round trip: time is in units in which C is 1,
-/// and a loss comes after one unit of window times time on average.
+/// What the mean window is with independent losses, over that with losses at even distances, if the
+/// window follows RFC 9438's equations exactly: figures 1 and 2, and fast convergence of section
+/// 4.7. It grows ever faster, so that a late loss adds more than an early one takes. The ratio
+/// depends on neither loss rate nor round trip: time is in units in which C is 1, and a loss comes
+/// after one unit of window times time on average.
 fn cubic_at_random() -> f64 {
     let (beta, losses) = (0.7_f64, 20_000);
     let even = ((3.0 + beta) / (4.0 * (1.0 - beta))).powf(0.25);
@@ -69,7 +71,8 @@ fn cubic_at_random() -> f64 {
     sent / time / even
 }
 
-/// CUBIC's mean window where each 1/p-th segment is lost and nothing else, from the 10th loss to the 40th.
+/// CUBIC's mean window where each 1/p-th segment is lost and nothing else, from the 10th loss to
+/// the 40th.
 fn evenly_spaced(loss: f64, rtt: Duration) -> f64 {
     let apart = (1.0 / loss) as u64;
     let (mut sent, mut free) = (0_u64, Instant::ZERO);

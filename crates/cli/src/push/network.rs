@@ -192,7 +192,8 @@ pub(super) fn check_faults(scenario: &Scenario, faults: &[GatewayFault]) -> Resu
     Ok(())
 }
 
-/// The contents of the scenario's files: ours, and what the network's own background transfers carry.
+/// The contents of the scenario's files: ours, and what the network's own background transfers
+/// carry.
 pub(super) fn contents(scenario: &Scenario, file: &Bytes) -> BTreeMap<String, Bytes> {
     scenario
         .files()

@@ -1,4 +1,5 @@
-//! Commands of the companion program: found, started with the same arguments, or said to be missing.
+//! Commands of the companion program: found, started with the same arguments, or said to be
+//! missing.
 
 use std::fs;
 use std::path::Path;

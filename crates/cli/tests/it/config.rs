@@ -21,7 +21,8 @@ fn anabranch(folder: &TempDir, arguments: &[&str]) -> Command {
     command
 }
 
-/// `COMMAND --config c.toml --check` with more arguments, which is content. Keys are another matter.
+/// `COMMAND --config c.toml --check` with more arguments, which is content. Keys are another
+/// matter.
 #[track_caller]
 fn good(command: &str, config: &str, more: &[&str]) {
     let folder = folder(config);
@@ -66,7 +67,8 @@ fn every_kind_of_value_is_taken() {
 fn the_command_line_goes_before_the_file() {
     // The file's value would be refused; the command line's takes its place.
     good("node", "out = \"x\"\nbuffer = \"1\"", &["--buffer", "1 MiB"]);
-    // So does an option that does not go with that of the file, and a list takes the place of a list.
+    // So does an option that does not go with that of the file, and a list takes the place of a
+    // list.
     good("node", "out = \"x\"", &["--pipe", "cat"]);
     good("node", "pipe = \"cat\"", &["--out=x"]);
     let many = format!("out = \"x\"\ngateways = [{}]", "\"10.0.0.1\", ".repeat(16));

@@ -1,4 +1,5 @@
-//! The commands of deployed SET in the program that has all of them; the tests of `anabranch-deploy` are about the small programs.
+//! The commands of deployed SET in the program that has all of them; the tests of
+//! `anabranch-deploy` are about the small programs.
 
 use std::fs;
 use std::path::Path;

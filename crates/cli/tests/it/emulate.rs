@@ -1,6 +1,7 @@
 //! `anabranch emulate`, with the kernel's own programs at the ends.
 //!
-//! What needs privileges runs in namespaces of its own and carries little; nothing is left of it, whatever fails.
+//! What needs privileges runs in namespaces of its own and carries little; nothing is left of it,
+//! whatever fails.
 
 use std::fs::Permissions;
 use std::io::{BufRead, BufReader};

@@ -1,4 +1,5 @@
-//! The kernel's TCP over a lossy chain, with caching nodes and without, side by side: the shipped scenario.
+//! The kernel's TCP over a lossy chain, with caching nodes and without, side by side: the shipped
+//! scenario.
 
 #![expect(clippy::disallowed_types, reason = "what is compared is real time")]
 
@@ -169,7 +170,8 @@ fn caching_nodes_are_three_times_as_fast() {
     for Bench { emulation, servers, .. } in benches {
         drop(servers);
         let report = emulation.interrupt();
-        // Every link of the chain without caching nodes has a `p` in its name, and no other but those that join both.
+        // Every link of the chain without caching nodes has a `p` in its name, and no other but
+        // those that join both.
         let metrics = report["metrics"].as_object().expect("metrics by name");
         let sum = |of: &str, plain: bool| -> f64 {
             let links = metrics.iter().filter_map(|(name, metric)| {

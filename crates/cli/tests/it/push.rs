@@ -1,4 +1,5 @@
-//! `anabranch push` as the person at the keyboard has it: files in, exit code, output and files out.
+//! `anabranch push` as the person at the keyboard has it: files in, exit code, output and files
+//! out.
 
 use std::fs;
 use std::path::Path;
@@ -217,7 +218,8 @@ fn a_reader_that_goes_away_is_no_error() {
     assert_eq!((run.status.code(), text(&run.stderr)), (Some(0), ""));
 }
 
-/// Bad input: exit 2, nothing on standard output, nothing written. The whole message where it is ours.
+/// Bad input: exit 2, nothing on standard output, nothing written. The whole message where it is
+/// ours.
 fn refuses(arguments: &[&str], network: Option<String>, message: Expect) {
     message.assert_eq(&refusal(arguments, network));
 }
@@ -265,8 +267,8 @@ fn bad_options_are_refused() {
     }
 }
 
-/// The built-in network with one gateway behind a radio of 2 kbit/s and two seconds. SET passes it over in the
-/// end; the model does so before it is asked.
+/// The built-in network with one gateway behind a radio of 2 kbit/s and two seconds. SET passes it
+/// over in the end; the model does so before it is asked.
 fn lopsided() -> String {
     let radio3 = "name = \"radio3\"\nfrom = \"gw3\"\nto = \"sn\"\nrate = \"256 kbit/s\"\ndelay = \"25 ms\"";
     let slow = radio3.replace("256 kbit/s", "2 kbit/s").replace("25 ms", "2 s");

@@ -440,7 +440,8 @@ fn an_interrupted_run_says_how_far_it_was() {
             }
             std::thread::park_timeout(Duration::from_millis(20));
         }
-        // A signal that comes before the program has done with its handlers is lost, and a run is to be under way.
+        // A signal that comes before the program has done with its handlers is lost, and a run is
+        // to be under way.
         std::thread::park_timeout(Duration::from_millis(1500));
         assert!(Command::new("kill").args(["-INT", &id]).status().expect("a shell's kill").success());
         let output = child.wait_with_output().expect("it ends");
@@ -466,7 +467,8 @@ fn a_latency_that_some_runs_lack_has_a_median_of_all() {
         String::from_utf8(assert.get_output().stdout.clone()).expect("text")
     };
     assert!(!table(&["--runs", "9"], 0).contains("Kaplan-Meier"));
-    // All of them, by size; of an odd number the median is the one in the middle if it was delivered.
+    // All of them, by size; of an odd number the median is the one in the middle if it was
+    // delivered.
     let mut latencies: Vec<f64> = lines(&[text(&path), "--json", "--runs", "9"])
         .iter()
         .map(|run| run["metrics"]["transfer.file.latency_s"]["mean"].as_f64().expect("it is delivered"))
@@ -488,7 +490,8 @@ fn a_latency_that_some_runs_lack_has_a_median_of_all() {
     assert!(!one.contains("Kaplan-Meier") && one.contains("transfer.file.latency_censored_s"), "{one}");
 }
 
-/// A signal leaves no half-written file, and what was there before. A pipe gets what happens as it happens.
+/// A signal leaves no half-written file, and what was there before. A pipe gets what happens as it
+/// happens.
 #[test]
 fn an_interrupted_run_leaves_its_files_as_they_were() {
     let endless = NETWORK.replace("bytes = \"20 kB\"\n", "").replacen("name", "stop = \"1000 h\"\nname", 1);
@@ -581,7 +584,8 @@ fn a_scenario_can_ask_for_the_best_number_of_gateways() {
 #[test]
 fn a_multipath_transfer_survives_the_loss_of_a_relay() {
     let shipped = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/diamond-mptcp.toml");
-    // A relay that returns is heard of with its next beacon or the next DIO, which may be after the end of the transfer.
+    // A relay that returns is heard of with its next beacon or the next DIO, which may be after the
+    // end of the transfer.
     let mut returned = 0;
     for record in lines(&[shipped, "--json", "--runs", "6"]) {
         assert_eq!(record["resolved"]["transfer"][0]["mptcp"]["subflows"], 8);

@@ -5,14 +5,18 @@ use crate::time::Duration;
 /// How a node takes part. [`Config::default`] has the values of RFC 3561 section 10.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Config {
-    /// ACTIVE_ROUTE_TIMEOUT: how long a route is good that nobody uses; 3 s, or 10 s without word from the link layer.
+    /// ACTIVE_ROUTE_TIMEOUT: how long a route is good that nobody uses; 3 s, or 10 s without word
+    /// from the link layer.
     pub active_route_timeout: Duration,
-    /// MY_ROUTE_TIMEOUT: the lifetime of the routes that a destination gives; 2 ACTIVE_ROUTE_TIMEOUT.
+    /// MY_ROUTE_TIMEOUT: the lifetime of the routes that a destination gives; 2
+    /// ACTIVE_ROUTE_TIMEOUT.
     pub my_route_timeout: Duration,
-    /// DELETE_PERIOD: how long a route that is good no more is remembered, with its sequence number. At least as long as
-    /// any neighbour may go on using it: K max(ACTIVE_ROUTE_TIMEOUT, ALLOWED_HELLO_LOSS HELLO_INTERVAL), with K = 5.
+    /// DELETE_PERIOD: how long a route that is good no more is remembered, with its sequence
+    /// number. At least as long as any neighbour may go on using it: K max(ACTIVE_ROUTE_TIMEOUT,
+    /// ALLOWED_HELLO_LOSS HELLO_INTERVAL), with K = 5.
     pub delete_period: Duration,
-    /// NODE_TRAVERSAL_TIME: what a message takes over one hop, queues and processing included; 40 ms.
+    /// NODE_TRAVERSAL_TIME: what a message takes over one hop, queues and processing included; 40
+    /// ms.
     pub node_traversal_time: Duration,
     /// NET_DIAMETER: the most hops between two nodes, 1 to 255; 35.
     pub net_diameter: u8,
@@ -32,16 +36,18 @@ pub struct Config {
     pub request_rate_limit: u8,
     /// RERR_RATELIMIT: route errors in any second; 10.
     pub error_rate_limit: u8,
-    /// How long a destination that was not found is [`super::Route::Unreachable`]. The RFC says nothing: zero, and
-    /// the next packet starts a new search.
+    /// How long a destination that was not found is [`super::Route::Unreachable`]. The RFC says
+    /// nothing: zero, and the next packet starts a new search.
     pub hold_after_failure: Duration,
-    /// Whether a node answers requests for others to which it knows a route; if not, its own requests have D set.
+    /// Whether a node answers requests for others to which it knows a route; if not, its own
+    /// requests have D set.
     pub intermediate_replies: IntermediateReplies,
     /// Whether the node upstream of a broken link looks for another way itself (section 6.12).
     pub local_repair: LocalRepair,
     /// LOCAL_ADD_TTL: hops by which a repair reaches further than it should have to; 2.
     pub local_add_ttl: u8,
-    /// MAX_REPAIR_TTL: a destination further away than that is left to the originator; 0.3 NET_DIAMETER, 10.
+    /// MAX_REPAIR_TTL: a destination further away than that is left to the originator; 0.3
+    /// NET_DIAMETER, 10.
     pub max_repair_ttl: u8,
     /// Whether neighbours are watched by Hello messages (section 6.9).
     pub hello: Hello,
@@ -53,12 +59,14 @@ pub struct Config {
     pub reply_acks: ReplyAcks,
     /// NEXT_HOP_WAIT: how long an RREP-ACK is waited for; NODE_TRAVERSAL_TIME + 10 ms.
     pub next_hop_wait: Duration,
-    /// BLACKLIST_TIMEOUT: how long requests of a node are ignored that a reply did not reach; RREQ_RETRIES
-    /// NET_TRAVERSAL_TIME.
+    /// BLACKLIST_TIMEOUT: how long requests of a node are ignored that a reply did not reach;
+    /// RREQ_RETRIES NET_TRAVERSAL_TIME.
     pub blacklist_timeout: Duration,
-    /// Broadcasts wait for a random part of this, so that neighbours do not collide; 10 ms, as in ns-2. The RFC has none.
+    /// Broadcasts wait for a random part of this, so that neighbours do not collide; 10 ms, as in
+    /// ns-2. The RFC has none.
     pub jitter: Duration,
-    /// Routes that a node knows at most, good or not, and also requests. Others are counted and not stored.
+    /// Routes that a node knows at most, good or not, and also requests. Others are counted and not
+    /// stored.
     pub max_routes: usize,
 }
 
@@ -124,13 +132,15 @@ impl Config {
         interval * u64::from(self.allowed_hello_loss.max(1))
     }
 
-    /// The values of ns-2.35 (`aodv/aodv.h`, `aodv/aodv.cc`), as far as they are values and not another algorithm:
-    /// NODE_TRAVERSAL_TIME 30 ms, NETWORK_DIAMETER 30, TTL_START 5, ACTIVE_ROUTE_TIMEOUT and MY_ROUTE_TIMEOUT 10 s,
-    /// BCAST_ID_SAVE 6 s, RREQ_RETRIES 3, no buffer in the time of a ring, MAX_RREQ_TIMEOUT 10 s, neither Hellos nor
-    /// RREP-ACKs. A route there is never deleted, so here it is kept for long.
+    /// The values of ns-2.35 (`aodv/aodv.h`, `aodv/aodv.cc`), as far as they are values and not
+    /// another algorithm: NODE_TRAVERSAL_TIME 30 ms, NETWORK_DIAMETER 30, TTL_START 5,
+    /// ACTIVE_ROUTE_TIMEOUT and MY_ROUTE_TIMEOUT 10 s, BCAST_ID_SAVE 6 s, RREQ_RETRIES 3, no buffer
+    /// in the time of a ring, MAX_RREQ_TIMEOUT 10 s, neither Hellos nor RREP-ACKs. A route there is
+    /// never deleted, so here it is kept for long.
     ///
-    /// ns-2.35 also repairs locally where the destination is nearer than the source. Here that is off, as papers that
-    /// simulate plain AODV have it; [`Config::local_repair`] turns on the RFC's.
+    /// ns-2.35 also repairs locally where the destination is nearer than the source. Here that is
+    /// off, as papers that simulate plain AODV have it; [`Config::local_repair`] turns on the
+    /// RFC's.
     pub fn ns2() -> Self {
         let active_route_timeout = Duration::from_secs(10);
         Self {

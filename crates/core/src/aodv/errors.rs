@@ -11,9 +11,9 @@ use super::{Event, LocalRepair, Router, SequenceNumber, To, Undelivered};
 use crate::time::Instant;
 
 impl Router {
-    /// The link layer has lost a neighbour, at the packet `undelivered` if it was one of data (section 6.11 case i).
-    /// With [`LocalRepair::On`] another way is looked for if that is a packet of another node, whose owner asks
-    /// [`Router::forward`] again.
+    /// The link layer has lost a neighbour, at the packet `undelivered` if it was one of data
+    /// (section 6.11 case i). With [`LocalRepair::On`] another way is looked for if that is a
+    /// packet of another node, whose owner asks [`Router::forward`] again.
     pub fn handle_link_break(&mut self, now: Instant, neighbour: Ipv4Addr, undelivered: Option<Undelivered>) {
         self.tick(now);
         self.acks.remove(&neighbour);
@@ -54,7 +54,8 @@ impl Router {
         }
     }
 
-    /// Somebody sends packets this way for which there is no route (section 6.11 case ii), as after a reboot (6.13).
+    /// Somebody sends packets this way for which there is no route (section 6.11 case ii), as after
+    /// a reboot (6.13).
     pub(super) fn refuse_packet(&mut self, now: Instant, destination: Ipv4Addr, previous: Ipv4Addr) {
         let forget_at = now + self.config.delete_period;
         let sequence = match &mut self.quiet_until {
@@ -99,7 +100,8 @@ impl Router {
         self.tell_broken(lost);
     }
 
-    /// Tells those who send packets to these destinations through here, `except` one. They have been told then.
+    /// Tells those who send packets to these destinations through here, `except` one. They have
+    /// been told then.
     pub(super) fn report(&mut self, now: Instant, unreachable: Vec<Unreachable>, except: Option<Ipv4Addr>) {
         for part in unreachable.chunks(MOST) {
             if self.send_error(now, RouteError { no_delete: false, unreachable: part.to_vec() }, except) {
@@ -112,7 +114,8 @@ impl Router {
         }
     }
 
-    /// To the precursors of the routes; those that have none are left out. False if nobody was to be told, or not now.
+    /// To the precursors of the routes; those that have none are left out. False if nobody was to
+    /// be told, or not now.
     pub(super) fn send_error(
         &mut self,
         now: Instant,

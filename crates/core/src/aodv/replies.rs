@@ -41,8 +41,9 @@ impl Router {
         }
     }
 
-    /// Section 6.7, the end. A node that knows the route already, or a better one, passes on what it knows itself: else
-    /// a reply would end at every neighbour of the destination that has heard a Hello.
+    /// Section 6.7, the end. A node that knows the route already, or a better one, passes on what
+    /// it knows itself: else a reply would end at every neighbour of the destination that has heard
+    /// a Hello.
     fn pass_reply_on(&mut self, now: Instant, reply: &RouteReply) {
         let known = self.table.valid(reply.destination);
         let known =
@@ -73,8 +74,8 @@ impl Router {
         self.send(now, To::Neighbour(to), self.config.net_diameter, &Message::Reply(reply));
     }
 
-    /// The link layer could not deliver a reply to a neighbour: it hears nothing from here, though it is heard (section
-    /// 6.8). Its requests are ignored for a while, and the link is broken.
+    /// The link layer could not deliver a reply to a neighbour: it hears nothing from here, though
+    /// it is heard (section 6.8). Its requests are ignored for a while, and the link is broken.
     pub fn handle_reply_lost(&mut self, now: Instant, neighbour: Ipv4Addr) {
         self.shun(now, neighbour);
         self.handle_link_break(now, neighbour, None);
@@ -101,7 +102,8 @@ impl Router {
             }
             Learned::Updated | Learned::Same => self.table.extend(from, from, expires),
             Learned::Older => {
-                // What was counted here is ahead of the neighbour's own number; that it is there counts all the same.
+                // What was counted here is ahead of the neighbour's own number; that it is there
+                // counts all the same.
                 self.table.hear(from, expires);
             }
         }
@@ -111,7 +113,8 @@ impl Router {
         }
     }
 
-    /// Section 6.9: a node that is on a route and has broadcast nothing for an interval says that it is there.
+    /// Section 6.9: a node that is on a route and has broadcast nothing for an interval says that
+    /// it is there.
     pub(super) fn say_hello(&mut self, now: Instant) {
         let Some(at) = self.next_hello.filter(|at| *at <= now) else { return };
         let interval = self.config.hello_interval.max(Duration::from_nanos(1));

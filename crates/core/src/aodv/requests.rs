@@ -121,7 +121,8 @@ impl Router {
         new_enough && !request.destination_only
     }
 
-    /// Section 6.6.1. The number in the request may be greater than the node's own, since others count breaks.
+    /// Section 6.6.1. The number in the request may be greater than the node's own, since others
+    /// count breaks.
     fn answer_for_itself(&mut self, now: Instant, request: &RouteRequest) {
         self.sequence = request.destination_sequence.map_or(self.sequence, |n| self.sequence.newer(n));
         let reply = RouteReply {
@@ -192,7 +193,8 @@ impl Router {
     }
 }
 
-/// Hops from here to the end that a message names, given those of its sender; `None` if that is nobody, or too far.
+/// Hops from here to the end that a message names, given those of its sender; `None` if that is
+/// nobody, or too far.
 pub(super) fn hops_from(end: Ipv4Addr, sender: u8) -> Option<u8> {
     let somebody = !end.is_unspecified() && !end.is_multicast() && !end.is_broadcast();
     sender.checked_add(1).filter(|_| somebody)

@@ -52,8 +52,8 @@ impl Router {
         }
     }
 
-    /// Packets of others wait for a way around a broken link; the route has ended already. One request, since the
-    /// destination was near.
+    /// Packets of others wait for a way around a broken link; the route has ended already. One
+    /// request, since the destination was near.
     pub(super) fn repair(&mut self, now: Instant, destination: Ipv4Addr, source: Ipv4Addr) {
         let Some(entry) = self.table.get_mut(destination) else { return };
         entry.state = RouteState::Repairing;

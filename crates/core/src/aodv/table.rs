@@ -1,14 +1,17 @@
 //! The route table (RFC 3561 section 6.2), and why there are no loops.
 //!
-//! A node's *quality* for a destination is its sequence number, less one while the route is not good. Along the next
-//! hops of good routes quality never falls, and where it stays the hop count does: so no way leads back. All that
-//! changes an entry keeps to that:
+//! A node's *quality* for a destination is its sequence number, less one while the route is not
+//! good. Along the next hops of good routes quality never falls, and where it stays the hop count
+//! does: so no way leads back. All that changes an entry keeps to that:
 //!
 //! * News counts only if it is newer, or as new and shorter, or as new where the route is not good.
-//! * A route that ends, by a break or by its time, gets the next sequence number: its quality stays.
-//! * Hearing a neighbour makes a good route to it, and takes that step of the number back: the quality stays again,
-//!   and a neighbour that comes and goes does not drive the number ahead of the destination's own.
-//! * What is forgotten was not good for DELETE_PERIOD, in which everybody else has given up the way through here.
+//! * A route that ends, by a break or by its time, gets the next sequence number: its quality
+//!   stays.
+//! * Hearing a neighbour makes a good route to it, and takes that step of the number back: the
+//!   quality stays again, and a neighbour that comes and goes does not drive the number ahead of
+//!   the destination's own.
+//! * What is forgotten was not good for DELETE_PERIOD, in which everybody else has given up the way
+//!   through here.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -118,12 +121,14 @@ impl Table {
         self.entries.iter().map(|(destination, entry)| (*destination, entry))
     }
 
-    /// When [`Table::expire`] may have something to do; may be early, since routes in use live longer than was said.
+    /// When [`Table::expire`] may have something to do; may be early, since routes in use live
+    /// longer than was said.
     pub(super) fn due(&self) -> Option<Instant> {
         (!self.entries.is_empty()).then_some(self.due)
     }
 
-    /// Ends routes whose time is over, and forgets those that have ended for long, except where `kept` says no.
+    /// Ends routes whose time is over, and forgets those that have ended for long, except where
+    /// `kept` says no.
     pub(super) fn expire(
         &mut self,
         now: Instant,
@@ -181,8 +186,8 @@ impl Table {
         if same { Learned::Same } else { Learned::Older }
     }
 
-    /// Something came from a neighbour (section 6.2): there is a route to it, whose sequence number the message does
-    /// not tell.
+    /// Something came from a neighbour (section 6.2): there is a route to it, whose sequence number
+    /// the message does not tell.
     pub(super) fn hear(&mut self, neighbour: Ipv4Addr, expires: Instant) -> Learned {
         self.due = self.due.min(expires);
         let Some(entry) = self.entries.get_mut(&neighbour) else {
@@ -236,8 +241,8 @@ impl Table {
         }
     }
 
-    /// The route ends; `said` is the sequence number that somebody else has given it since, which counts if it is newer.
-    /// Returns the number that it has now.
+    /// The route ends; `said` is the sequence number that somebody else has given it since, which
+    /// counts if it is newer. Returns the number that it has now.
     pub(super) fn end(
         &mut self,
         destination: Ipv4Addr,

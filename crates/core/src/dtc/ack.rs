@@ -177,7 +177,8 @@ impl Node {
         }
     }
 
-    /// An acknowledgement without payload goes on: it is the newest, so nothing older is to be repeated.
+    /// An acknowledgement without payload goes on: it is the newest, so nothing older is to be
+    /// repeated.
     fn acknowledgement_passes(&mut self, now: Instant, (at, data_way): (usize, Way), segment: &Segment) {
         let half = self.table.get_mut(at).half_mut(data_way);
         if half.is_acked(segment.ack) && segment.ack == half.acked {

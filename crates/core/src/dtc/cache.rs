@@ -56,8 +56,8 @@ impl Slot {
         self.way == way && self.key == *key
     }
 
-    /// Whether a segment within the range of this one says the same. If not, one of them is forged or of another
-    /// connection, and what an end sends must pass.
+    /// Whether a segment within the range of this one says the same. If not, one of them is forged
+    /// or of another connection, and what an end sends must pass.
     pub(super) fn agrees(&self, segment: &Segment) -> bool {
         let ours = &self.segment;
         let from = segment.seq.distance(ours.seq) as usize;
@@ -68,8 +68,9 @@ impl Slot {
             && ours.payload.get(from..from + segment.payload.len()) == Some(&segment.payload[..])
     }
 
-    /// The sender has sent it anew: the cached copy takes the newer timestamp. With the old one the receiver might
-    /// refuse it for good (PAWS, RFC 7323 section 5), while the node holds back what would be taken.
+    /// The sender has sent it anew: the cached copy takes the newer timestamp. With the old one the
+    /// receiver might refuse it for good (PAWS, RFC 7323 section 5), while the node holds back what
+    /// would be taken.
     pub(super) fn refresh(&mut self, segment: &Segment) {
         if let (Some(ours), Some(theirs)) = (&mut self.segment.options.timestamps, segment.options.timestamps)
             && theirs.value.wrapping_sub(ours.value) as i32 > 0
@@ -140,8 +141,9 @@ impl Cache {
         self.slots.iter().position(|s| s.seq().le(seq) && end.le(s.end()) && seq.lt(s.end()) && s.is_of(flow))
     }
 
-    /// Where a segment goes (action 1): an empty place always; an open one by the draw, the one that was
-    /// sent longest ago; a locked one only if the configuration lets a lower number displace it.
+    /// Where a segment goes (action 1): an empty place always; an open one by the draw, the one
+    /// that was sent longest ago; a locked one only if the configuration lets a lower number
+    /// displace it.
     #[inline]
     pub(super) fn place(&self, config: &Config, flow: (&Key, Way), seq: SeqNumber, draw: Draw) -> Place {
         if self.slots.len() < self.capacity {
@@ -185,13 +187,14 @@ impl Cache {
         self.slots.retain(|s| s.key != *key);
     }
 
-    /// A SYN begins a connection. Segments of a former one between the same ends are not part of it, whatever their numbers.
+    /// A SYN begins a connection. Segments of a former one between the same ends are not part of
+    /// it, whatever their numbers.
     pub(super) fn forget_former(&mut self, key: &Key, isn: SeqNumber) {
         self.slots.retain(|s| s.key != *key || s.segment.flags.contains(Flags::SYN) && s.seq() == isn);
     }
 
-    /// Segments that were not sent for `idle` are of connections that are over, or that have no state to expire. A locked
-    /// one has a timer of its own.
+    /// Segments that were not sent for `idle` are of connections that are over, or that have no
+    /// state to expire. A locked one has a timer of its own.
     pub(super) fn expire(&mut self, now: Instant, idle: Duration) {
         self.slots.retain(|s| s.is_locked() || now.saturating_since(s.sent_at) < idle);
     }
@@ -206,9 +209,9 @@ impl Cache {
         self.slots.retain(|s| !(s.is_of(flow) && (0..LARGEST_FLIGHT).contains(&ack.distance(s.end()))));
     }
 
-    /// The place for a segment that the next hop has missed, if none is open. The link layer has not
-    /// reported on the one there, so that its turn comes as well. One that was repeated stays: two that
-    /// take each other's place would be repeated without end.
+    /// The place for a segment that the next hop has missed, if none is open. The link layer has
+    /// not reported on the one there, so that its turn comes as well. One that was repeated stays:
+    /// two that take each other's place would be repeated without end.
     pub(super) fn unreported(&self) -> Place {
         let waiting = self.slots.iter().enumerate().filter(|(_, s)| !s.pending && s.repeats == 0);
         waiting.min_by_key(|(_, s)| s.sent_at).map_or(Place::None, |(at, _)| Place::Instead(at))

@@ -5,8 +5,8 @@ use crate::time::Duration;
 /// How one node behaves. [`Config::default`] is [`Config::improved`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Config {
-    /// Segments that the node can cache, over all its connections; 1 in the paper (section III). 0 turns the
-    /// node into a forwarder that measures.
+    /// Segments that the node can cache, over all its connections; 1 in the paper (section III). 0
+    /// turns the node into a forwarder that measures.
     pub cache_segments: usize,
     /// Connections whose state is kept, at least 1; see the eviction rule at [`super::Node`].
     pub connections: usize,
@@ -14,28 +14,31 @@ pub struct Config {
     pub idle: Duration,
     /// When a cached segment is locked, and what lifts the lock.
     pub custody: Custody,
-    /// Chance that a segment displaces an unlocked one (section IV-B: one half). An empty place is always
-    /// taken (erratum D14).
+    /// Chance that a segment displaces an unlocked one (section IV-B: one half). An empty place is
+    /// always taken (erratum D14).
     pub cache_chance: Chance,
     /// Whether a segment may displace a locked one.
     pub displacement: Displacement,
-    /// The local retransmission time-out, as a multiple of the smoothed local round-trip time (erratum D16).
+    /// The local retransmission time-out, as a multiple of the smoothed local round-trip time
+    /// (erratum D16).
     pub local_rto: Ratio,
-    /// The local time-out before a round trip was measured. TCP's own 3 s: flying start is what shortens it.
+    /// The local time-out before a round trip was measured. TCP's own 3 s: flying start is what
+    /// shortens it.
     pub initial_rto: Duration,
-    /// The shortest local time-out. With custody it must be longer than the link layer takes to report.
+    /// The shortest local time-out. With custody it must be longer than the link layer takes to
+    /// report.
     pub min_rto: Duration,
     /// How the local time-out grows from one repetition to the next.
     pub backoff: Backoff,
-    /// Repetitions of one segment without a sign of success, after which the node gives it up to the ends.
-    /// The paper has no limit (erratum D13); without one a node whose acknowledgements have taken another
-    /// route would never stop.
+    /// Repetitions of one segment without a sign of success, after which the node gives it up to
+    /// the ends. The paper has no limit (erratum D13); without one a node whose acknowledgements
+    /// have taken another route would never stop.
     pub max_repeats: u8,
-    /// Repetitions that follow a missing link acknowledgement at once; later ones wait for the local
-    /// time-out. Only with [`Custody::UntilLinkAck`], and for SYN.
+    /// Repetitions that follow a missing link acknowledgement at once; later ones wait for the
+    /// local time-out. Only with [`Custody::UntilLinkAck`], and for SYN.
     pub immediate_repeats: u8,
-    /// The guard of actions 3.2 and 3.3: a segment is repeated only when so many local round trips have
-    /// passed since it was last sent (erratum D11).
+    /// The guard of actions 3.2 and 3.3: a segment is repeated only when so many local round trips
+    /// have passed since it was last sent (erratum D11).
     pub guard: Ratio,
     /// Which repetitions from upstream are held back.
     pub suppression: Suppression,
@@ -45,7 +48,8 @@ pub struct Config {
     pub signal: Signal,
     /// Whether acknowledgements are looked after hop by hop.
     pub acks: AckCustody,
-    /// Whether the SACK option is offered in the name of an end that does not speak it (section IV-B).
+    /// Whether the SACK option is offered in the name of an end that does not speak it (section
+    /// IV-B).
     pub sack: SackForEnds,
     /// Hop-by-hop reliable SYN with a first measurement of the round trip (section IV-C).
     pub flying_start: FlyingStart,
@@ -54,11 +58,11 @@ pub struct Config {
 /// When a cached segment is locked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Custody {
-    /// Once the link layer has reported no acknowledgement; until TCP acknowledges it, or it times out
-    /// (section IV-A).
+    /// Once the link layer has reported no acknowledgement; until TCP acknowledges it, or it times
+    /// out (section IV-A).
     OnSuspicion,
-    /// From the moment that it is forwarded, until the next hop has acknowledged it: what is missing there
-    /// is repeated after the link layer's time-out, not after TCP's.
+    /// From the moment that it is forwarded, until the next hop has acknowledged it: what is
+    /// missing there is repeated after the link layer's time-out, not after TCP's.
     UntilLinkAck,
 }
 
@@ -106,8 +110,8 @@ impl Ratio {
 pub enum Displacement {
     /// None. On the chain of the paper this is 1 to 5 % cheaper than the other.
     Never,
-    /// One of the same connection with a lower sequence number: the paper only names higher ones as those
-    /// that are kept out (erratum D14).
+    /// One of the same connection with a lower sequence number: the paper only names higher ones as
+    /// those that are kept out (erratum D14).
     ByLower,
 }
 
@@ -125,10 +129,11 @@ pub enum Backoff {
 pub enum Suppression {
     /// Those that the node itself has repeated within one local round trip (action 1, erratum D15).
     AfterRepetition,
-    /// Those that the node has sent within one local round trip, or within `at_least` if that is longer, and
-    /// still caches: upstream has only missed the link acknowledgement.
+    /// Those that the node has sent within one local round trip, or within `at_least` if that is
+    /// longer, and still caches: upstream has only missed the link acknowledgement.
     AfterTransmission {
-        /// Time in which a neighbour repeats at once; it stays below any end's retransmission time-out.
+        /// Time in which a neighbour repeats at once; it stays below any end's retransmission
+        /// time-out.
         at_least: Duration,
     },
 }
@@ -138,8 +143,8 @@ pub enum Suppression {
 pub enum DuplicateAcks {
     /// No reaction: the authors would leave it out of an implementation.
     Ignore,
-    /// Repeat the segment after one duplicate, or after three where segments have been seen to overtake
-    /// each other.
+    /// Repeat the segment after one duplicate, or after three where segments have been seen to
+    /// overtake each other.
     Repeat,
 }
 
@@ -157,13 +162,14 @@ pub enum Signal {
 pub enum AckCustody {
     /// Nothing: the next one says the same.
     Leave,
-    /// The newest one is repeated when the link layer reports no acknowledgement for it and none newer
-    /// follows; and data that the receiver has already acknowledged is answered here.
+    /// The newest one is repeated when the link layer reports no acknowledgement for it and none
+    /// newer follows; and data that the receiver has already acknowledged is answered here.
     Repair {
         /// How long to wait for a newer one, from when it was forwarded.
         after: Duration,
-        /// Repetitions of one acknowledgement, and old segments answered in a row, before the next one goes
-        /// through: so a receiver that has vanished is still found missing by a sender that probes.
+        /// Repetitions of one acknowledgement, and old segments answered in a row, before the next
+        /// one goes through: so a receiver that has vanished is still found missing by a sender
+        /// that probes.
         at_most: u8,
     },
 }
@@ -212,8 +218,8 @@ impl Config {
         }
     }
 
-    /// The same cache and unchanged ends, but custody from hop to hop: a segment is locked until the next
-    /// hop has acknowledged it, and repeated as soon as the link layer misses that.
+    /// The same cache and unchanged ends, but custody from hop to hop: a segment is locked until
+    /// the next hop has acknowledged it, and repeated as soon as the link layer misses that.
     pub const fn improved() -> Self {
         Self {
             // 24 kB, allocated as it is used: docs/explanation/dtc.md has what it is worth.

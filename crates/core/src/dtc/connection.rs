@@ -43,15 +43,16 @@ impl Connection {
         now.saturating_since(self.last_seen) < LATEST_STRAGGLER
     }
 
-    /// The numbers of a segment fit what was seen of the connection: those of a stale or forged one must not change
-    /// its state (RFC 9293 section 3.10.7.4, RFC 5961 sections 3 to 5).
+    /// The numbers of a segment fit what was seen of the connection: those of a stale or forged one
+    /// must not change its state (RFC 9293 section 3.10.7.4, RFC 5961 sections 3 to 5).
     #[inline]
     pub(super) fn accepts(&self, way: Way, segment: &Segment) -> bool {
         let (forth, back) = (self.half(way), self.half(way.back()));
         let acks = segment.flags.contains(Flags::ACK);
         if segment.flags.contains(Flags::RST) {
-            // RFC 5961 section 3.2 wants RCV.NXT. Of that a node knows what was acknowledged, and what was sent last. An end
-            // that has said nothing refuses the connection (RFC 9293 section 3.10.7.3).
+            // RFC 5961 section 3.2 wants RCV.NXT. Of that a node knows what was acknowledged, and
+            // what was sent last. An end that has said nothing refuses the connection (RFC 9293
+            // section 3.10.7.3).
             let of_data = forth.has(Half::HIGHEST_KNOWN) && segment.seq == forth.highest
                 || forth.has(Half::ACKED_KNOWN) && segment.seq == forth.acked;
             let of_ack = back.knows_ack() && segment.seq == back.ack_seq;
@@ -83,8 +84,8 @@ pub(super) struct Half {
     highest: SeqNumber,
     /// The highest acknowledgement number seen that the data seen can account for.
     pub(super) acked: SeqNumber,
-    /// The segment that is measured: the acknowledgement that takes the receiver from its begin past its
-    /// end counts.
+    /// The segment that is measured: the acknowledgement that takes the receiver from its begin
+    /// past its end counts.
     sample_end: SeqNumber,
     /// SND.NXT in the newest acknowledgement, and its time stamps.
     ack_seq: SeqNumber,
@@ -162,8 +163,9 @@ impl Half {
         (self.srtt != 0).then(|| Duration::from_micros(u64::from(self.srtt)))
     }
 
-    /// A segment with data, SYN or FIN passes: a measurement begins or is abandoned. True with the latter. Without flying start
-    /// a node knows nothing of the way before the first data (section IV-C).
+    /// A segment with data, SYN or FIN passes: a measurement begins or is abandoned. True with the
+    /// latter. Without flying start a node knows nothing of the way before the first data (section
+    /// IV-C).
     #[inline]
     pub(super) fn observe_data(
         &mut self,
@@ -178,7 +180,8 @@ impl Half {
             if fin && end == self.highest {
                 self.set(Self::FIN_SEEN, true);
             }
-            // The end's own time-out is no part of the round trip; what a neighbour repeats is (section IV-C).
+            // The end's own time-out is no part of the round trip; what a neighbour repeats is
+            // (section IV-C).
             let of_the_end = now.saturating_since(self.sample_at) >= LEAST_SYN_TIMEOUT;
             if syn && self.has(Self::SYN_SAMPLE) && of_the_end {
                 self.sample_at = now;
@@ -202,8 +205,8 @@ impl Half {
         (Arrival::New, false)
     }
 
-    /// A segment that is not new. Nothing comes back from an end in less than half a round trip, so what
-    /// follows a higher one so closely was overtaken.
+    /// A segment that is not new. Nothing comes back from an end in less than half a round trip, so
+    /// what follows a higher one so closely was overtaken.
     fn observe_old(&mut self, now: Instant, seq: SeqNumber) -> bool {
         let soon = self.srtt().is_some_and(|srtt| now.saturating_since(self.advanced_at) < srtt / 2);
         if soon && self.has(Self::ACKED_KNOWN) && seq.ge(self.acked) {
@@ -212,8 +215,8 @@ impl Half {
         self.cancel_sample()
     }
 
-    /// A repetition was seen (erratum D16). A SYN is measured from its first transmission all the same: the
-    /// repetitions belong to the path (section IV-C).
+    /// A repetition was seen (erratum D16). A SYN is measured from its first transmission all the
+    /// same: the repetitions belong to the path (section IV-C).
     #[inline]
     pub(super) fn cancel_sample(&mut self) -> bool {
         let cancel = self.has(Self::SAMPLING) && !self.has(Self::SYN_SAMPLE);
@@ -238,7 +241,8 @@ impl Half {
         if accountable && (first || ack.gt(self.acked)) {
             self.acked = ack;
             self.set(Self::ACKED_KNOWN, true);
-            // Until it passes without payload there is nothing to repeat: data have a custody of their own.
+            // Until it passes without payload there is nothing to repeat: data have a custody of
+            // their own.
             self.set(Self::ACK_KNOWN | Self::ACK_PENDING | Self::ACK_ARMED, false);
             self.duplicates = 0;
             self.ack_repeats = 0;
@@ -251,11 +255,13 @@ impl Half {
             self.answers = 0;
             self.ack_window = segment.window;
             if !bare && segment.seq_end().gt(self.ack_seq) {
-                // The receiver of a repetition would find it older than what it has (RFC 9293 section 3.10.7.4, PAWS).
+                // The receiver of a repetition would find it older than what it has (RFC 9293
+                // section 3.10.7.4, PAWS).
                 self.set(Self::ACK_KNOWN | Self::ACK_PENDING | Self::ACK_ARMED, false);
             }
         } else if now.saturating_since(self.ack_sent_at) >= LATEST_STRAGGLER {
-            // Not overtaken, but of another connection than the state: nothing of it counts as acknowledged.
+            // Not overtaken, but of another connection than the state: nothing of it counts as
+            // acknowledged.
             self.acked = ack;
             self.set(Self::ACK_KNOWN | Self::ACK_PENDING | Self::ACK_ARMED, false);
         }
@@ -268,8 +274,8 @@ impl Half {
         if self.has(Self::SAMPLING) && self.has(Self::SYN_SAMPLE) {
             news.measured = ends;
         } else {
-            // A hole, or one that was filled: what is acknowledged then has waited for a repetition,
-            // somewhere.
+            // A hole, or one that was filled: what is acknowledged then has waited for a
+            // repetition, somewhere.
             let leaps = ends && (first || before.lt(self.sample_end - u32::from(self.sample_len)));
             news.cancelled = (hole || leaps) && self.cancel_sample();
             news.measured = ends && !news.cancelled;
@@ -297,7 +303,8 @@ impl Half {
         if !self.has(Self::ACKED_KNOWN) || segment.ack != self.acked {
             return;
         }
-        // A copy without its options would be another message to Multipath TCP (RFC 8684 section 3.7).
+        // A copy without its options would be another message to Multipath TCP (RFC 8684 section
+        // 3.7).
         self.set(Self::ACK_KNOWN, segment.mptcp.is_empty());
         self.ack_seq = segment.seq;
         self.set(Self::ECHOES, segment.flags.contains(Flags::ECE));
@@ -311,7 +318,8 @@ impl Half {
         self.has(Self::ACK_KNOWN)
     }
 
-    /// The newest acknowledgement once more, without SACK: that is advice only (RFC 2018 section 8).
+    /// The newest acknowledgement once more, without SACK: that is advice only (RFC 2018 section
+    /// 8).
     pub(super) fn ack_segment(&self, (src_port, dst_port): (u16, u16)) -> Segment {
         let mut segment = Segment {
             src_port,
@@ -354,7 +362,8 @@ impl Half {
         self.duplicates >= if self.reordering == 0 { 1 } else { DUP_THRESH }
     }
 
-    /// This SYN belongs to what was seen: it is a repetition, not a new connection between the same ends.
+    /// This SYN belongs to what was seen: it is a repetition, not a new connection between the same
+    /// ends.
     pub(super) fn knows_syn(&self, segment: &Segment) -> bool {
         let above = self.highest.distance(segment.seq_end());
         !self.has(Self::HIGHEST_KNOWN) || (0..OLD_SYN).contains(&above)
@@ -365,7 +374,8 @@ impl Half {
 const LEAST_SYN_TIMEOUT: Duration = Duration::from_secs(1);
 /// RFC 5681 section 3.2.
 const DUP_THRESH: u8 = 3;
-/// Octets that a sender has under way at most, as far as a node believes. A segment farther off is of another connection.
+/// Octets that a sender has under way at most, as far as a node believes. A segment farther off is
+/// of another connection.
 pub(super) const LARGEST_FLIGHT: i32 = 1 << 20;
 /// An acknowledgement is overtaken by a newer one by less than this.
 const LATEST_STRAGGLER: Duration = Duration::from_secs(1);

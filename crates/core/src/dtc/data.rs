@@ -1,5 +1,5 @@
-//! Segments with data, SYN or FIN: action 1, the link layer's reports (action 2), the local time-out
-//! (action 4).
+//! Segments with data, SYN or FIN: action 1, the link layer's reports (action 2), the local
+//! time-out (action 4).
 
 use super::cache::{Draw, Lock, Place, Slot};
 use super::config::{AckCustody, Custody, FlyingStart, Suppression};
@@ -20,8 +20,8 @@ pub(super) enum Fate {
 }
 
 impl Node {
-    /// Action 1. Beside the segment come the options with which it goes on, and what its acknowledgement
-    /// asks for.
+    /// Action 1. Beside the segment come the options with which it goes on, and what its
+    /// acknowledgement asks for.
     #[inline]
     pub(super) fn data(
         &mut self,
@@ -62,8 +62,8 @@ impl Node {
         segment.options.sack = SackBlocks::EMPTY;
         let syn = segment.flags.contains(Flags::SYN);
         if !syn {
-            // What is repeated is not ECT and says nothing of congestion that is over (RFC 3168 section 6.1.5). A mark that has
-            // not arrived yet stays.
+            // What is repeated is not ECT and says nothing of congestion that is over (RFC 3168
+            // section 6.1.5). A mark that has not arrived yet stays.
             segment.flags = segment.flags.without(Flags::ECE.with(Flags::CWR));
             segment.ecn = if segment.ecn == Ecn::Ce { Ecn::Ce } else { Ecn::NotEct };
         }
@@ -123,8 +123,8 @@ impl Node {
         Fate::Pass
     }
 
-    /// The receiver has acknowledged all of it, so the sender has missed an acknowledgement. Probes that
-    /// carry nothing to speak of are for the receiver alone.
+    /// The receiver has acknowledged all of it, so the sender has missed an acknowledgement. Probes
+    /// that carry nothing to speak of are for the receiver alone.
     fn answer(&mut self, now: Instant, (at, way): (usize, Way), segment: &Segment) -> Fate {
         let AckCustody::Repair { after, at_most } = self.config.acks else { return Fate::Pass };
         let half = self.table.get_mut(at).half_mut(way);
@@ -141,10 +141,10 @@ impl Node {
         Fate::Hold
     }
 
-    /// The link layer reports on a segment that the node sent or forwarded: the next hop has acknowledged
-    /// it, or the time for that has passed (action 2). With a time-out the node may
-    /// take `segment` into its cache, so it must be as it was sent, payload included; an acknowledgement needs its
-    /// header and its length only.
+    /// The link layer reports on a segment that the node sent or forwarded: the next hop has
+    /// acknowledged it, or the time for that has passed (action 2). With a time-out the node may
+    /// take `segment` into its cache, so it must be as it was sent, payload included; an
+    /// acknowledgement needs its header and its length only.
     pub fn handle_link(&mut self, now: Instant, flow: FlowKey, segment: &Segment, event: LinkEvent) {
         if segment.flags.contains(Flags::RST) {
             return;
@@ -174,8 +174,8 @@ impl Node {
         }
     }
 
-    /// Action 2 for a segment that only the link layer still holds: an open place takes it, since it is
-    /// likelier to be missed than what is there.
+    /// Action 2 for a segment that only the link layer still holds: an open place takes it, since
+    /// it is likelier to be missed than what is there.
     fn rescue(&mut self, now: Instant, (at, way): (usize, Way), segment: &Segment) {
         let custody = self.config.custody == Custody::UntilLinkAck;
         let syn = segment.flags.contains(Flags::SYN);

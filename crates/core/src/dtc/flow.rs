@@ -13,7 +13,8 @@ pub struct FlowKey {
     pub destination: IpAddr,
 }
 
-/// The direction of a segment within its connection, from the first end of [`Key`] or from the second.
+/// The direction of a segment within its connection, from the first end of [`Key`] or from the
+/// second.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Way {
     FromFirst = 0,
@@ -61,8 +62,8 @@ impl Key {
         (self.ends[way as usize].1, self.ends[way.back() as usize].1)
     }
 
-    /// A word that spares most comparisons; equal keys have equal words. Collisions cost time only, and no
-    /// more than one comparison for each connection kept.
+    /// A word that spares most comparisons; equal keys have equal words. Collisions cost time only,
+    /// and no more than one comparison for each connection kept.
     #[inline]
     pub(super) fn tag(&self) -> u32 {
         let mix = |(address, port): (IpAddr, u16)| {

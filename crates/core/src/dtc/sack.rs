@@ -1,10 +1,10 @@
-//! SACK as a signal between nodes (section IV-B): which gaps an acknowledgement shows, and how a node adds
-//! what it holds.
+//! SACK as a signal between nodes (section IV-B): which gaps an acknowledgement shows, and how a
+//! node adds what it holds.
 
 use crate::segment::{SackBlock, SackBlocks, SeqNumber};
 
-/// What an acknowledgement says above its number. Blocks that are empty, reversed, not above the number
-/// (D-SACK, RFC 2883) or farther above it than any window do not count.
+/// What an acknowledgement says above its number. Blocks that are empty, reversed, not above the
+/// number (D-SACK, RFC 2883) or farther above it than any window do not count.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Gaps {
     ack: SeqNumber,
@@ -38,8 +38,8 @@ impl Gaps {
         self.edge.is_some_and(|edge| right.le(edge))
     }
 
-    /// Every octet from the acknowledgement number to the highest reported one is reported, if `held` is
-    /// (action 3.3, erratum D12).
+    /// Every octet from the acknowledgement number to the highest reported one is reported, if
+    /// `held` is (action 3.3, erratum D12).
     pub(super) fn filled_by(&self, held: SackBlock) -> bool {
         let Some(edge) = self.edge else { return false };
         let mut reached = self.ack;
@@ -75,8 +75,8 @@ pub(super) fn with_block(blocks: &SackBlocks, held: SackBlock) -> Option<SackBlo
     let touches = |b: &SackBlock| b.left.le(joined.right) && joined.left.le(b.right);
     let mut out = SackBlocks::EMPTY;
     let mut placed = false;
-    // The most recent block stays first (RFC 2018 section 4): the joined one takes the place of the first
-    // that it swallows.
+    // The most recent block stays first (RFC 2018 section 4): the joined one takes the place of the
+    // first that it swallows.
     for block in blocks.as_slice() {
         if !touches(block) {
             out.push(*block);

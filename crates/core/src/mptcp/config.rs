@@ -6,7 +6,8 @@ use crate::tcp::{self, DsnWidth, Nagle};
 /// How one connection behaves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Config {
-    /// Each subflow; [`Connection::join`](super::Connection::join) may give another for one. Send and receive buffer are those of the whole connection; Nagle's algorithm is off, since the
+    /// Each subflow; [`Connection::join`](super::Connection::join) may give another for one. Send
+    /// and receive buffer are those of the whole connection; Nagle's algorithm is off, since the
     /// scheduler cuts the segments. For RFC 6356 the congestion algorithm is
     /// [`tcp::CongestionAlgorithm::Coupled`]; others are uncoupled.
     pub tcp: tcp::Config,
@@ -29,13 +30,15 @@ pub enum Reinjection {
     OnFailure,
     /// Also when the retransmission timer of its subflow expires.
     OnTimeout,
-    /// Also when it blocks the window while another subflow has room (opportunistic retransmission: Raiciu et al., "How
-    /// Hard Can It Be?", NSDI 2012), and by the predictive scheduler at the end of a transfer.
+    /// Also when it blocks the window while another subflow has room (opportunistic retransmission:
+    /// Raiciu et al., "How Hard Can It Be?", NSDI 2012), and by the predictive scheduler at the end
+    /// of a transfer.
     Opportunistic,
 }
 
 impl Default for Config {
-    /// A present-day host: uncoupled NewReno, fastest round-trip time first, opportunistic re-injection.
+    /// A present-day host: uncoupled NewReno, fastest round-trip time first, opportunistic
+    /// re-injection.
     fn default() -> Self {
         Self {
             tcp: tcp::Config::default(),

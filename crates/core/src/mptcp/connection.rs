@@ -30,9 +30,10 @@ use crate::time::Instant;
 
 /// One Multipath TCP connection.
 ///
-/// Used as [`crate::tcp::Connection`] is: any number of `handle_*` and commands, then [`Connection::poll_transmit`]
-/// and [`Connection::poll_event`] until `None`, then [`Connection::next_timeout`]. Segments go in and out with the
-/// subflow that they belong to; which addresses and paths that means is the owner's affair.
+/// Used as [`crate::tcp::Connection`] is: any number of `handle_*` and commands, then
+/// [`Connection::poll_transmit`] and [`Connection::poll_event`] until `None`, then
+/// [`Connection::next_timeout`]. Segments go in and out with the subflow that they belong to; which
+/// addresses and paths that means is the owner's affair.
 #[derive(Debug)]
 pub struct Connection {
     config: Config,
@@ -72,8 +73,8 @@ enum Mode {
 }
 
 impl Connection {
-    /// Queues as much from the front of `data` as the send buffer has room for, without a copy, and takes it off
-    /// `data`; returns how many octets that was. Allowed at once.
+    /// Queues as much from the front of `data` as the send buffer has room for, without a copy, and
+    /// takes it off `data`; returns how many octets that was. Allowed at once.
     pub fn write(&mut self, data: &mut Bytes) -> Result<usize, WriteError> {
         if self.over.is_some() {
             return Err(WriteError::Closed);
@@ -87,8 +88,8 @@ impl Connection {
         }
     }
 
-    /// Takes up to `max` octets in order; `None` when there are none. Opens the window. What has arrived stays
-    /// readable after the end, unless the end was our [`Connection::abort`].
+    /// Takes up to `max` octets in order; `None` when there are none. Opens the window. What has
+    /// arrived stays readable after the end, unless the end was our [`Connection::abort`].
     pub fn read(&mut self, max: usize) -> Option<Bytes> {
         if let (Mode::Plain, Some(first)) = (self.mode, self.subflows.first_mut()) {
             return first.tcp.read(max);
@@ -139,8 +140,8 @@ impl Connection {
         }
     }
 
-    /// Whether a subflow is to be used only while no other works; the peer is told (MP_PRIO, RFC 8684 section
-    /// 3.3.8).
+    /// Whether a subflow is to be used only while no other works; the peer is told (MP_PRIO, RFC
+    /// 8684 section 3.3.8).
     pub fn set_backup(&mut self, subflow: SubflowId, backup: bool) {
         let Some(subflow) = self.subflows.get_mut(subflow.index()) else { return };
         subflow.backup = backup;

@@ -36,9 +36,9 @@ pub struct PathFacts {
 }
 
 impl PathFacts {
-    /// How long `segments` take over this path alone, as far as round trip and service time are known and nothing is lost:
-    /// the first after half a round trip, the others behind it at the pace of the bottleneck, or in windows that double
-    /// with each round trip, from ten (RFC 6928).
+    /// How long `segments` take over this path alone, as far as round trip and service time are
+    /// known and nothing is lost: the first after half a round trip, the others behind it at the
+    /// pace of the bottleneck, or in windows that double with each round trip, from ten (RFC 6928).
     pub fn delivery_time(&self, segments: u64) -> Option<Duration> {
         let (rtt, service) = (self.rtt?, self.service_time?);
         let (mut left, mut window, mut time) = (segments, 10, rtt / 2);
@@ -51,12 +51,14 @@ impl PathFacts {
     }
 }
 
-/// What the owner learns, in order. [`Event::Readable`] and [`Event::Writable`] are told once until polled.
+/// What the owner learns, in order. [`Event::Readable`] and [`Event::Writable`] are told once until
+/// polled.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Event {
     /// The first subflow is open; data flows.
     Established,
-    /// The peer does not speak MPTCP, or something between does not let it: this is plain TCP on one subflow.
+    /// The peer does not speak MPTCP, or something between does not let it: this is plain TCP on
+    /// one subflow.
     FellBack,
     /// A further subflow is open.
     SubflowEstablished(SubflowId),
@@ -117,8 +119,8 @@ pub struct Info {
     pub unsent: u64,
     /// Octets sent and not acknowledged by DATA_ACK.
     pub in_flight: u64,
-    /// Octets in the send buffer: written and not acknowledged by DATA_ACK, or acknowledged there and kept for a subflow that
-    /// has not heard of it.
+    /// Octets in the send buffer: written and not acknowledged by DATA_ACK, or acknowledged there
+    /// and kept for a subflow that has not heard of it.
     pub buffered: u64,
     /// Octets that the send buffer takes at most.
     pub send_buffer: u32,
@@ -132,11 +134,13 @@ pub struct Info {
     pub bytes_acked: u64,
     /// Octets received in order.
     pub bytes_received: u64,
-    /// Octets received that were there already: re-injected ones, and copies of the redundant scheduler.
+    /// Octets received that were there already: re-injected ones, and copies of the redundant
+    /// scheduler.
     pub bytes_duplicate: u64,
     /// Segments' worth of data that was sent on a further subflow.
     pub reinjections: u64,
-    /// Options and segments dropped: wrong HMAC or keys, impossible numbers, data without a mapping.
+    /// Options and segments dropped: wrong HMAC or keys, impossible numbers, data without a
+    /// mapping.
     pub dropped: u64,
 }
 

@@ -1,5 +1,5 @@
-//! What follows from keys (RFC 8684 sections 3.1, 3.2 and 3.4.1), with the functions of version 1: SHA-256 and
-//! HMAC-SHA256.
+//! What follows from keys (RFC 8684 sections 3.1, 3.2 and 3.4.1), with the functions of version 1:
+//! SHA-256 and HMAC-SHA256.
 
 use core::net::IpAddr;
 
@@ -97,7 +97,8 @@ mod tests {
 
     #[test]
     fn token_and_first_number_are_ends_of_the_hash() {
-        // SHA-256 of eight zero octets: af5570f5 a1810b7a f78caf4b c70a660f 0df51e42 baf91d4d e5b2328d e0e83dfc.
+        // SHA-256 of eight zero octets: af5570f5 a1810b7a f78caf4b c70a660f 0df51e42 baf91d4d
+        // e5b2328d e0e83dfc.
         let identity = Identity::new(Key(0));
         assert_eq!(identity.token, Token(0xaf55_70f5));
         assert_eq!(identity.idsn, DataSeqNumber(0xe5b2_328d_e0e8_3dfc));

@@ -1,5 +1,6 @@
-//! How fast a path delivers: the time that its bottleneck spends on one segment, measured by acknowledgements where
-//! the owner does not tell, and from it when a segment that leaves now would arrive.
+//! How fast a path delivers: the time that its bottleneck spends on one segment, measured by
+//! acknowledgements where the owner does not tell, and from it when a segment that leaves now would
+//! arrive.
 
 use crate::time::{Duration, Instant};
 
@@ -53,7 +54,8 @@ impl Pace {
             (_, None, Some(sent)) => {
                 self.measured = Some(per_segment(now.saturating_since(sent).saturating_sub(min_rtt)));
             }
-            // The shortest spacing counts: gaps come from windows too, but nothing is faster than the bottleneck.
+            // The shortest spacing counts: gaps come from windows too, but nothing is faster than
+            // the bottleneck.
             (Some(since), Some(known), _) => {
                 let sample = per_segment(now.saturating_since(since));
                 self.measured = Some(if sample.is_zero() {

@@ -1,23 +1,24 @@
-//! The schedule of section VII of "Multipath TCP Over Multi-Hop Heterogeneous Wireless IoT Networks" (Guo et
-//! al.): how many packets a path delivers before the next slower one delivers its first; and what section IV
-//! says of a window of packets.
+//! The schedule of section VII of "Multipath TCP Over Multi-Hop Heterogeneous Wireless IoT
+//! Networks" (Guo et al.): how many packets a path delivers before the next slower one delivers its
+//! first; and what section IV says of a window of packets.
 //!
 //! * [`packets`] and [`schedule`] are the recursion of section VII, all cases and sub-cases.
 //! * [`transitions`] are the probabilities of section IV: how a round ends.
 //! * [`Adaptation`] is A-NewReno: windows, time-out and update period by the number of hops.
 //!
-//! The paper's tree of rounds grows exponentially with the time (M22). Here rounds that begin with the same
-//! window and threshold at nearly the same time are one: the remaining time is counted in [`SLICES`] slices,
-//! the slices are walked from the last to the first, and a state holds the probability of all ways that lead
-//! to it. There is no recursion, and the work is bounded by [`MAX_STATES`]: enough for some forty rounds with
-//! any losses to within 1 %. What then remains goes on at the mean rate of what was followed: 1 to 6 % off for
-//! several hundred rounds, up to 20 % for thousands.
+//! The paper's tree of rounds grows exponentially with the time (M22). Here rounds that begin with
+//! the same window and threshold at nearly the same time are one: the remaining time is counted in
+//! [`SLICES`] slices, the slices are walked from the last to the first, and a state holds the
+//! probability of all ways that lead to it. There is no recursion, and the work is bounded by
+//! [`MAX_STATES`]: enough for some forty rounds with any losses to within 1 %. What then remains
+//! goes on at the mean rate of what was followed: 1 to 6 % off for several hundred rounds, up to 20
+//! % for thousands.
 //!
 //! Not modelled: what limits a path from outside (receive window, send buffer), and losses of
 //! acknowledgements. A packet counts when it is scheduled, in every case, as in the paper.
 //!
-//! Where the paper contradicts itself [`Reading`] chooses; the errata numbers (M3, M13, ...) are those of
-//! the project's errata page. Times are seconds as real numbers: they are expectations.
+//! Where the paper contradicts itself [`Reading`] chooses; the errata numbers (M3, M13, ...) are
+//! those of the project's errata page. Times are seconds as real numbers: they are expectations.
 
 mod adaptation;
 mod reading;
@@ -38,8 +39,8 @@ use alloc::vec::Vec;
 
 use thiserror::Error;
 
-/// Slices that the time of a schedule is counted in. States within a slice are merged, so no round is
-/// misplaced by more than this part of the time.
+/// Slices that the time of a schedule is counted in. States within a slice are merged, so no round
+/// is misplaced by more than this part of the time.
 pub const SLICES: usize = 64;
 
 /// States that are followed at most. What is left then goes on at the mean rate of those.
@@ -126,21 +127,24 @@ impl Path {
     }
 }
 
-/// Packets that `path` can be given if it has `time` seconds: the cases of section VII from T_i(1) = `time`.
+/// Packets that `path` can be given if it has `time` seconds: the cases of section VII from T_i(1) =
+/// `time`.
 ///
 /// # Errors
-/// A quantity outside the range that its field names, or a time that is not a number of 0..=[`MAX_TIME`].
+/// A quantity outside the range that its field names, or a time that is not a number of
+/// 0..=[`MAX_TIME`].
 pub fn packets(path: &Path, time: f64, reading: Reading) -> Result<Packets, ScheduleError> {
     path.check()?;
     seconds("time", time, 0.0)?;
     let expected = rounds::expected(path, time, reading);
-    // `as` rounds down and saturates; the mass of many states may fall short of a whole packet by its last bits.
+    // `as` rounds down and saturates; the mass of many states may fall short of a whole packet by
+    // its last bits.
     let floor = (expected + 1e-9) as u32;
     Ok(Packets { expected, count: if time >= path.t_first { floor.max(1) } else { 0 } })
 }
 
-/// Packets for each of `paths`, which are in ascending order of their round-trip times: what it delivers in
-/// half the next one's round trip; for the last its window.
+/// Packets for each of `paths`, which are in ascending order of their round-trip times: what it
+/// delivers in half the next one's round trip; for the last its window.
 ///
 /// # Errors
 /// As [`packets`], and paths out of order.

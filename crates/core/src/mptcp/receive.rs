@@ -20,7 +20,8 @@ pub(crate) struct DataReceiver {
     mss: u32,
     ready: VecDeque<Bytes>,
     ready_len: u32,
-    /// By the lower halves of their numbers: all lie within one window, which is far smaller than 2^31.
+    /// By the lower halves of their numbers: all lie within one window, which is far smaller than
+    /// 2^31.
     pieces: Reassembly,
     /// Where the peer's stream ends, once known.
     end: Option<DataSeqNumber>,

@@ -1,7 +1,8 @@
-//! Which subflow takes the next segment's worth of data: one trait, dispatched by an enum. [`SchedulerKind::Custom`] is one of
-//! somebody else's.
+//! Which subflow takes the next segment's worth of data: one trait, dispatched by an enum.
+//! [`SchedulerKind::Custom`] is one of somebody else's.
 //!
-//! A scheduler sees the paths as they are and decides for one chunk; it keeps no data and knows no sequence numbers.
+//! A scheduler sees the paths as they are and decides for one chunk; it keeps no data and knows no
+//! sequence numbers.
 
 mod blest;
 mod daps;
@@ -32,26 +33,28 @@ use crate::time::Duration;
 #[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize), serde(rename_all = "kebab-case"))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Scheduler"))]
 pub enum SchedulerKind {
-    /// The subflow with the smallest smoothed round-trip time that has room in its congestion window: the default of the
-    /// Linux kernel, and the conventional scheduler of the paper.
+    /// The subflow with the smallest smoothed round-trip time that has room in its congestion
+    /// window: the default of the Linux kernel, and the conventional scheduler of the paper.
     FastestRtt,
     /// One segment on each subflow with room in turn.
     RoundRobin,
     /// Everything on every subflow.
     Redundant,
-    /// BLEST (Ferlin, Alay, Mehani, Boreli: "BLEST: Blocking estimation-based MPTCP scheduler for heterogeneous
-    /// networks", IFIP Networking 2016): as the fastest round-trip time, but a segment waits if the slower path would fill
-    /// the window before the segment is acknowledged.
+    /// BLEST (Ferlin, Alay, Mehani, Boreli: "BLEST: Blocking estimation-based MPTCP scheduler for
+    /// heterogeneous networks", IFIP Networking 2016): as the fastest round-trip time, but a
+    /// segment waits if the slower path would fill the window before the segment is acknowledged.
     Blest,
-    /// DAPS (Kuhn, Lochin, Mifdaoui, Sarwar, Mehani, Boreli: "DAPS: Intelligent delay-aware packet scheduling for
-    /// multipath transport", IEEE ICC 2014): by the ratio of delays, so that segments arrive in order.
+    /// DAPS (Kuhn, Lochin, Mifdaoui, Sarwar, Mehani, Boreli: "DAPS: Intelligent delay-aware packet
+    /// scheduling for multipath transport", IEEE ICC 2014): by the ratio of delays, so that
+    /// segments arrive in order.
     Daps,
-    /// Each path takes as many segments as it delivers before the next slower one delivers its first, decided segment by segment
-    /// from what is in flight: a variant of section VII of "Multipath TCP Over Multi-Hop Heterogeneous Wireless IoT Networks"
-    /// (ICC 2024).
+    /// Each path takes as many segments as it delivers before the next slower one delivers its
+    /// first, decided segment by segment from what is in flight: a variant of section VII of
+    /// "Multipath TCP Over Multi-Hop Heterogeneous Wireless IoT Networks" (ICC 2024).
     Predictive,
-    /// The scheduler of the same section as it is printed: the number of segments of each path, by the round trips of the model,
-    /// is computed when the last numbers are used up, and the slowest path gets its window.
+    /// The scheduler of the same section as it is printed: the number of segments of each path, by
+    /// the round trips of the model, is computed when the last numbers are used up, and the slowest
+    /// path gets its window.
     SectionVii,
     /// A user's own.
     #[cfg_attr(feature = "serde", serde(skip))]
@@ -70,7 +73,8 @@ pub struct PathView {
     pub service: Option<Duration>,
     /// Until the bottleneck is free of what was sent already.
     pub wait: Duration,
-    /// Probability that a segment is lost: what the owner has told, or the share of those sent that was sent again.
+    /// Probability that a segment is lost: what the owner has told, or the share of those sent that
+    /// was sent again.
     pub loss: f64,
     /// A time-out is being repaired.
     pub stuck: bool,
@@ -104,7 +108,8 @@ pub struct PathView {
 
 #[cfg(test)]
 impl PathView {
-    /// A path of which nothing is known but an initial time-out, with room for a window of one segment.
+    /// A path of which nothing is known but an initial time-out, with room for a window of one
+    /// segment.
     fn unknown(index: usize) -> Self {
         let rto = Duration::from_secs(1);
         Self {
@@ -131,9 +136,9 @@ impl PathView {
 }
 
 impl PathView {
-    /// How long a segment that leaves now is under way: half of the least round trip, and what it waits at the
-    /// bottleneck; before that is known, a round trip more, since a handshake shows nothing of what data takes.
-    /// A loss costs a round trip.
+    /// How long a segment that leaves now is under way: half of the least round trip, and what it
+    /// waits at the bottleneck; before that is known, a round trip more, since a handshake shows
+    /// nothing of what data takes. A loss costs a round trip.
     pub fn arrival(&self) -> Duration {
         let least = self.min_rtt.min(self.rtt);
         let once = match self.service {
@@ -191,7 +196,8 @@ pub enum Pick {
 
 /// A scheduler. `paths` are those that carry data, in the order of opening; at least one.
 pub trait Scheduler: fmt::Debug + Send {
-    /// What is to be done with the next chunk. A subflow that is not among `paths` stands for [`Pick::Wait`].
+    /// What is to be done with the next chunk. A subflow that is not among `paths` stands for
+    /// [`Pick::Wait`].
     fn pick(&mut self, demand: &Demand, paths: &[PathView]) -> Pick;
 }
 

@@ -1,7 +1,8 @@
-//! The sending half on the level of data: what was written, which of it is on which subflow, what the peer has.
+//! The sending half on the level of data: what was written, which of it is on which subflow, what
+//! the peer has.
 //!
-//! A *chunk* is what one call of the scheduler has put on a subflow, a segment's worth at most. It is kept until its
-//! DATA_ACK (RFC 8684 section 3.3.5), so that it can be sent on another subflow.
+//! A *chunk* is what one call of the scheduler has put on a subflow, a segment's worth at most. It
+//! is kept until its DATA_ACK (RFC 8684 section 3.3.5), so that it can be sent on another subflow.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -47,7 +48,8 @@ impl Chunk {
     }
 }
 
-/// Octets that the peer has, and the places at which subflows keep them. They are there once, however many do.
+/// Octets that the peer has, and the places at which subflows keep them. They are there once,
+/// however many do.
 #[derive(Debug)]
 struct Kept {
     first: Copy,
@@ -86,10 +88,12 @@ pub(crate) struct DataSender {
     chunks: VecDeque<Chunk>,
     /// Any of them may be marked as lost.
     any_lost: bool,
-    /// The right edge of the peer's window: the furthest DATA_ACK + window that was said on any subflow.
+    /// The right edge of the peer's window: the furthest DATA_ACK + window that was said on any
+    /// subflow.
     edge: DataSeqNumber,
     buffer: u32,
-    /// What the peer has and subflows keep, since they have not heard of it on their own level, and how many octets that is.
+    /// What the peer has and subflows keep, since they have not heard of it on their own level, and
+    /// how many octets that is.
     kept: Vec<Kept>,
     kept_octets: u32,
     closed: bool,
@@ -149,8 +153,8 @@ impl DataSender {
         u64::from(self.queue.len()) + u64::from(self.kept_octets)
     }
 
-    /// Counts anew what subflows keep of what the peer has; `una` is a subflow's SND.UNA, `None` if it is over. True if
-    /// there is room that was not there.
+    /// Counts anew what subflows keep of what the peer has; `una` is a subflow's SND.UNA, `None` if
+    /// it is over. True if there is room that was not there.
     pub(crate) fn count_kept(&mut self, una: impl Fn(usize) -> Option<SeqNumber>) -> bool {
         let had = self.room() > 0;
         let mut octets = 0;
@@ -163,8 +167,8 @@ impl DataSender {
         !had && self.room() > 0
     }
 
-    /// All that was written, for a connection that turns out to be plain TCP. Before anything is acknowledged on
-    /// the level of data; what was assigned is with the subflow already.
+    /// All that was written, for a connection that turns out to be plain TCP. Before anything is
+    /// acknowledged on the level of data; what was assigned is with the subflow already.
     pub(crate) fn take_unassigned(&mut self) -> Bytes {
         let assigned = self.next.distance(self.una).max(0) as u32;
         let rest = self.queue.slice(assigned, self.queue.len() - assigned);
@@ -214,8 +218,8 @@ impl DataSender {
         self.edge.distance(self.una).max(0) as u64
     }
 
-    /// A DATA_ACK with the window of its segment; `None` if it acknowledges what was never sent, else whether
-    /// anything has moved.
+    /// A DATA_ACK with the window of its segment; `None` if it acknowledges what was never sent,
+    /// else whether anything has moved.
     pub(crate) fn acknowledge(&mut self, ack: DataSeqNumber, window: u32) -> Option<bool> {
         let most = if self.closed && self.next == self.end() { self.end() + 1 } else { self.next };
         if !ack.le(most) {
@@ -261,8 +265,8 @@ impl DataSender {
         }
     }
 
-    /// The octets that would be assigned next: `most` at most, after passing over `skip` octets that were never
-    /// assigned, and none past the peer's window.
+    /// The octets that would be assigned next: `most` at most, after passing over `skip` octets
+    /// that were never assigned, and none past the peer's window.
     pub(crate) fn peek(&self, skip: u64, most: u32) -> Option<(DataSeqNumber, u32)> {
         let mut skip = skip as i64;
         let tail = Gap { from: self.next, to: self.end() };

@@ -81,7 +81,8 @@ impl Subflow {
         }
     }
 
-    /// New data may be put on it. The first one need not wait for the peer to confirm: its key goes with the data.
+    /// New data may be put on it. The first one need not wait for the peer to confirm: its key goes
+    /// with the data.
     pub(crate) fn is_ready(&self) -> bool {
         self.stage == Stage::Ready
     }
@@ -105,8 +106,8 @@ impl Subflow {
         self.heard.push_back(heard);
     }
 
-    /// Where `len` octets from `seq` on belong, as far as one mapping tells: how many octets lie before it, the data
-    /// sequence number of the next, and how many it covers.
+    /// Where `len` octets from `seq` on belong, as far as one mapping tells: how many octets lie
+    /// before it, the data sequence number of the next, and how many it covers.
     pub(crate) fn locate(&self, seq: u32, len: u32) -> Option<(u32, DataSeqNumber, u32)> {
         self.heard.iter().rev().find_map(|heard| {
             let from = seq.wrapping_sub(heard.seq) as i32;
@@ -121,5 +122,6 @@ impl Subflow {
     }
 }
 
-/// Mappings that are remembered: one segment's each from us, more from a peer that maps several at once.
+/// Mappings that are remembered: one segment's each from us, more from a peer that maps several at
+/// once.
 const MAX_HEARD: usize = 4;

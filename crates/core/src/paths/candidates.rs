@@ -11,7 +11,8 @@ use crate::time::{Duration, Instant};
 
 /// Offers that a node remembers.
 const ROOM: usize = 64;
-/// A neighbour tells of all its paths at a time; what it did not mention this many times in a row it has no more.
+/// A neighbour tells of all its paths at a time; what it did not mention this many times in a row
+/// it has no more.
 const MISSED: u8 = 3;
 /// The time within which it tells of all of them.
 const ROUND: Duration = Duration::from_secs(4);
@@ -100,8 +101,9 @@ impl Candidates {
         }
     }
 
-    /// A neighbour announces its rank, with some path. Offers of its that it does not mention to all any more are forgotten.
-    /// One that a path of the node's own rests on stays until it is withdrawn: the nodes on it have it stored.
+    /// A neighbour announces its rank, with some path. Offers of its that it does not mention to
+    /// all any more are forgotten. One that a path of the node's own rests on stays until it is
+    /// withdrawn: the nodes on it have it stored.
     pub(super) fn set_rank(&mut self, now: Instant, dio: &Dio, to_all: bool, own: &[OwnPath]) {
         for known in self.all.iter_mut().filter(|c| c.path.first() == dio.path.first()) {
             known.rank = dio.rank;
@@ -133,10 +135,11 @@ impl Candidates {
         self.all.clear();
     }
 
-    /// The offers that the node's paths should rest on: first that of the preferred parent, which RFC 6719 section 3.2.2
-    /// keeps unless another is better by the threshold; then others, whose neighbours rank below the node. As long as the node
-    /// has not announced itself, whatever is better is taken: several neighbours answer a DIS, and a node that heard of a
-    /// detour first would keep it.
+    /// The offers that the node's paths should rest on: first that of the preferred parent, which
+    /// RFC 6719 section 3.2.2 keeps unless another is better by the threshold; then others, whose
+    /// neighbours rank below the node. As long as the node has not announced itself, whatever is
+    /// better is taken: several neighbours answer a DIS, and a node that heard of a detour first
+    /// would keep it.
     pub(super) fn choose(
         &self,
         config: &Config,
@@ -158,8 +161,8 @@ impl Candidates {
         let threshold = if announced { hysteresis } else { 1 };
         let Some(preferred) = self.preferred(&rest, own, threshold) else { return Vec::new() };
         let mut chosen = Vec::from([preferred]);
-        // Of a path that is there already the parent may have the same DAGRank: an ETX that wavers would end the path and
-        // bring it back again and again.
+        // Of a path that is there already the parent may have the same DAGRank: an ETX that wavers
+        // would end the path and bring it back again and again.
         let fits = |judged: &Judged| {
             let (parent, node) = (config.dag_rank(self.all[judged.at].rank), config.dag_rank(preferred.rank));
             parent < node && !judged.over || announced && judged.used && parent == node

@@ -1,5 +1,5 @@
-//! What a node knows of its neighbours; first of all how often a frame goes on air for each that a neighbour acknowledges: ETX,
-//! as the link layer reports it.
+//! What a node knows of its neighbours; first of all how often a frame goes on air for each that a
+//! neighbour acknowledges: ETX, as the link layer reports it.
 
 use alloc::vec::Vec;
 
@@ -9,9 +9,10 @@ use crate::time::{Duration, Instant};
 /// An ETX of 1 (RFC 6551 section 4.3.2).
 pub(super) const ONE: u16 = 128;
 
-/// The least that counts as acknowledged: half a frame. A link on which all is lost so has an ETX of four times a frame's
-/// transmissions. Without a bound a neighbour that was away for long would cost more than MAX_PATH_COST when it is heard
-/// again, and a node without another path would never send to it and find out.
+/// The least that counts as acknowledged: half a frame. A link on which all is lost so has an ETX
+/// of four times a frame's transmissions. Without a bound a neighbour that was away for long would
+/// cost more than MAX_PATH_COST when it is heard again, and a node without another path would never
+/// send to it and find out.
 const LEAST: u32 = UNIT / 2;
 /// Frames that the average reaches back: each new one has a sixteenth of the weight.
 const WINDOW_SHIFT: u32 = 4;
@@ -21,7 +22,8 @@ const UNIT: u32 = 1 << 12;
 const FAILING: u8 = 2;
 /// Frames in a row without acknowledgement after which a link is probed as rarely as any other.
 const HOPELESS: u8 = 8;
-/// On a link that has acknowledged nothing for this long a single one is enough: the neighbour may be gone.
+/// On a link that has acknowledged nothing for this long a single one is enough: the neighbour may
+/// be gone.
 const SILENT: Duration = Duration::from_secs(10);
 /// Frames from which on the estimate counts as measured.
 const MEASURED: u8 = 6;
@@ -38,8 +40,9 @@ pub(super) struct Estimate {
 }
 
 impl Default for Estimate {
-    /// A link that nothing was sent over yet: an ETX of 2, with the weight of half a frame. A long link of full quality that
-    /// nobody has tried then does not win against two short ones that are known to be good.
+    /// A link that nothing was sent over yet: an ETX of 2, with the weight of half a frame. A long
+    /// link of full quality that nobody has tried then does not win against two short ones that are
+    /// known to be good.
     fn default() -> Self {
         Self { sent: UNIT, acknowledged: UNIT / 2, frames: 0, failures: 0 }
     }
@@ -49,8 +52,8 @@ impl Estimate {
     /// A frame was sent `attempts` times, and then acknowledged or given up.
     pub(super) fn note(&mut self, attempts: u8, acknowledged: bool) {
         let keep = |sum: u32| if acknowledged { sum - (sum >> WINDOW_SHIFT) } else { sum / 2 };
-        // Four transmissions in a row without acknowledgement are rare on a link that works, so they weigh as much as all
-        // that was before.
+        // Four transmissions in a row without acknowledgement are rare on a link that works, so
+        // they weigh as much as all that was before.
         self.sent = keep(self.sent) + u32::from(attempts) * UNIT;
         self.acknowledged = (keep(self.acknowledged) + u32::from(acknowledged) * UNIT).max(LEAST);
         self.frames = (self.frames + 1).min(MEASURED);
@@ -68,8 +71,8 @@ impl Estimate {
         self.frames >= MEASURED
     }
 
-    /// Whether a probe tells much: of a link that is not measured, or that fails of late. One that has failed for long has no
-    /// claim before others.
+    /// Whether a probe tells much: of a link that is not measured, or that fails of late. One that
+    /// has failed for long has no claim before others.
     pub(super) fn is_urgent(&self) -> bool {
         !self.is_measured() || self.is_failing() && self.failures < HOPELESS
     }

@@ -32,7 +32,8 @@ pub enum NodeType {
 /// How good a link or a path is: metrics of RFC 6551.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Metrics {
-    /// For a packet without payload, waiting and channel access included; of a path the sum. T_e and STT of section VI.
+    /// For a packet without payload, waiting and channel access included; of a path the sum. T_e
+    /// and STT of section VI.
     pub latency: Duration,
     /// Octets per second on the wire; of a path the least.
     pub throughput: u32,
@@ -48,8 +49,9 @@ impl Metrics {
     }
 }
 
-/// A path that is offered to all neighbours. With [`INFINITE_RANK`] it withdraws: every path that goes from the first
-/// node of `path` to the second, or, if there is one only, everything that this node had stored.
+/// A path that is offered to all neighbours. With [`INFINITE_RANK`] it withdraws: every path that
+/// goes from the first node of `path` to the second, or, if there is one only, everything that this
+/// node had stored.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Dio {
     /// Of the sender, on this path.
@@ -62,7 +64,8 @@ pub struct Dio {
     pub path: Path,
     /// Of that path, if every node on it knows its link.
     pub metrics: Option<Metrics>,
-    /// ETX of that path in units of 1/128 (RFC 6551 section 4.3.2), for [`super::Objective::Mrhof`].
+    /// ETX of that path in units of 1/128 (RFC 6551 section 4.3.2), for
+    /// [`super::Objective::Mrhof`].
     pub etx: Option<u16>,
 }
 

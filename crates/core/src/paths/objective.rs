@@ -9,7 +9,8 @@ use super::message::NodeType;
 #[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize), serde(rename_all = "kebab-case"))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Objective {
-    /// The least sum of ETX, with hysteresis: MRHOF (RFC 6719) over the ETX that DIOs carry (RFC 6551).
+    /// The least sum of ETX, with hysteresis: MRHOF (RFC 6719) over the ETX that DIOs carry (RFC
+    /// 6551).
     #[default]
     Mrhof,
     /// The least rank, which grows with the ETX of each link: OF0 (RFC 6552).
@@ -35,7 +36,8 @@ impl Objective {
         self != Self::Paper
     }
 
-    /// Cost of a path whose parent announces `rank` and, of its own path, `etx`; over a link of ETX `link`.
+    /// Cost of a path whose parent announces `rank` and, of its own path, `etx`; over a link of ETX
+    /// `link`.
     pub(super) fn cost(self, config: &Config, rank: u16, etx: u16, link: u16) -> u32 {
         match self {
             // RFC 6719 section 3.1.
@@ -50,8 +52,9 @@ impl Objective {
         match self {
             // RFC 6719 section 3.3: the cost, and at least one step more than the parent.
             Self::Mrhof => etx.saturating_add(link).max(rank.saturating_add(unit)),
-            // RFC 6552 section 4.1: (Rf * Sp + Sr) * MinHopRankIncrease with Rf 1 and Sr 0; Sp is 3 ETX - 2 as RFC 8180
-            // section 5.1.1 has it, to the nearest step: one retransmission in many frames is none.
+            // RFC 6552 section 4.1: (Rf * Sp + Sr) * MinHopRankIncrease with Rf 1 and Sr 0; Sp is 3
+            // ETX - 2 as RFC 8180 section 5.1.1 has it, to the nearest step: one retransmission in
+            // many frames is none.
             Self::Of0 | Self::Paper => {
                 let step = ((3 * u32::from(link) + u32::from(ONE / 2)) / u32::from(ONE)).saturating_sub(2);
                 let step = step.clamp(*STEPS_OF_RANK.start(), *STEPS_OF_RANK.end());
@@ -65,13 +68,15 @@ impl Objective {
     pub(super) fn hysteresis(self, config: &Config) -> u32 {
         match self {
             Self::Mrhof => config.parent_switch_threshold.max(1).into(),
-            // Three steps are an ETX of 1. An ETX that wavers between two steps must not change parents.
+            // Three steps are an ETX of 1. An ETX that wavers between two steps must not change
+            // parents.
             Self::Of0 | Self::Paper => u32::from(config.min_hop_rank_increase.max(1)) * 3,
         }
     }
 }
 
-/// By how much the paper's rank grows over a link between nodes of those types: four times as much over the radio.
+/// By how much the paper's rank grows over a link between nodes of those types: four times as much
+/// over the radio.
 pub(super) fn paper_step(config: &Config, own: NodeType, neighbour: NodeType) -> u16 {
     let cellular = own == NodeType::BaseStation || neighbour == NodeType::BaseStation;
     config.min_hop_rank_increase.max(1).saturating_mul(if cellular { 1 } else { RADIO_STEP })

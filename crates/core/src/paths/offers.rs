@@ -11,8 +11,8 @@ use super::own_path::OwnPath;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Offers {
     paths: Vec<OwnPath>,
-    /// The first path is that of the preferred parent, and the node's rank follows from it: this, at least. `None` with
-    /// the paper's rule.
+    /// The first path is that of the preferred parent, and the node's rank follows from it: this,
+    /// at least. `None` with the paper's rule.
     least_rank: Option<u16>,
 }
 
@@ -26,7 +26,8 @@ impl Offers {
         &mut self.paths
     }
 
-    /// A neighbour's path. If it is worth one of the node's own, those that the new one replaced are returned.
+    /// A neighbour's path. If it is worth one of the node's own, those that the new one replaced
+    /// are returned.
     pub(super) fn offer(
         &mut self,
         config: &Config,
@@ -38,7 +39,8 @@ impl Offers {
             own.beyond = dio.metrics;
             return None;
         }
-        // RFC 6550 section 8.2.1: a parent's rank is below one's own, which is that by the best parent.
+        // RFC 6550 section 8.2.1: a parent's rank is below one's own, which is that by the best
+        // parent.
         let rank = dio.rank.saturating_add(step);
         if rank > limit || self.paths.iter().any(|p| dio.rank >= p.rank) {
             return None;
@@ -60,8 +62,8 @@ impl Offers {
         Some(replaced)
     }
 
-    /// A neighbour's rank, as its newest DIO says. Returned are the paths whose parent does not rank below the node any
-    /// more (RFC 6550 section 8.2.1).
+    /// A neighbour's rank, as its newest DIO says. Returned are the paths whose parent does not
+    /// rank below the node any more (RFC 6550 section 8.2.1).
     pub(super) fn set_parent_rank(&mut self, parent: ShortAddress, rank: u16, step: u16) -> Vec<OwnPath> {
         for own in self.paths.iter_mut().filter(|own| own.first_hop() == Some(parent)) {
             own.parent_rank = rank;
@@ -76,7 +78,8 @@ impl Offers {
         self.take(|_| true)
     }
 
-    /// The paths follow the offers that were chosen. Returns the number of new ones and those that are gone.
+    /// The paths follow the offers that were chosen. Returns the number of new ones and those that
+    /// are gone.
     pub(super) fn adopt(
         &mut self,
         config: &Config,
@@ -178,8 +181,8 @@ impl Offers {
     }
 }
 
-/// A number that none of these paths has. It is free again only when the old path is forgotten everywhere: not for the one that
-/// takes its place.
+/// A number that none of these paths has. It is free again only when the old path is forgotten
+/// everywhere: not for the one that takes its place.
 fn free_id<'a>(paths: impl Iterator<Item = &'a OwnPath> + Clone) -> u8 {
     (1..=u8::MAX).find(|&id| paths.clone().all(|path| path.id != id)).unwrap_or(1)
 }

@@ -51,8 +51,8 @@ impl OwnPath {
         self.nodes.len() as u32 - 1
     }
 
-    /// What it is judged by: less is better. Where a multi-link node is on it, two hops are those to the base station
-    /// and on, for which no neighbour on the radio has to wait.
+    /// What it is judged by: less is better. Where a multi-link node is on it, two hops are those
+    /// to the base station and on, for which no neighbour on the radio has to wait.
     pub(super) fn cost(&self) -> i32 {
         self.hops() as i32 - 2 * i32::from(self.multi_link)
     }

@@ -37,8 +37,9 @@ impl Router {
         self.schedule_probe(now, target.is_some_and(|(_, urgent)| urgent), random);
     }
 
-    /// The neighbour whose link is to be probed, and whether the next one is to follow soon: one that is not measured yet or
-    /// fails, or one that nothing was sent to for an interval; of parents and of those that would be if their link were perfect.
+    /// The neighbour whose link is to be probed, and whether the next one is to follow soon: one
+    /// that is not measured yet or fails, or one that nothing was sent to for an interval; of
+    /// parents and of those that would be if their link were perfect.
     fn probe_target(&self, now: Instant) -> Option<(ShortAddress, bool)> {
         let config = &self.config;
         let own = self.offers.paths();

@@ -16,7 +16,8 @@ pub struct Route {
     pub up: Option<ShortAddress>,
     /// Towards the source.
     pub down: ShortAddress,
-    /// Grows with each use: the path by which the source was last heard has the greatest of its routes.
+    /// Grows with each use: the path by which the source was last heard has the greatest of its
+    /// routes.
     pub(super) used: u64,
 }
 
@@ -71,8 +72,8 @@ impl Routes {
         self.all.iter().any(|r| r.up == Some(up))
     }
 
-    /// Forgets all that lead up to a neighbour; true if there were any. Those that lead down to it stay: if it is really
-    /// gone the sources find out themselves, and come by another path.
+    /// Forgets all that lead up to a neighbour; true if there were any. Those that lead down to it
+    /// stay: if it is really gone the sources find out themselves, and come by another path.
     pub(super) fn lose(&mut self, neighbour: ShortAddress) -> bool {
         let before = self.all.len();
         self.all.retain(|r| r.up != Some(neighbour));

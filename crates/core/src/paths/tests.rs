@@ -169,7 +169,8 @@ fn no_more_than_the_limit_and_the_better_ones() {
 
 #[test]
 fn a_multi_link_node_makes_a_path_better() {
-    // 2-3-4-5 in a row from the root; 6 is multi-link, hears 5, and reaches the root by the base station 7.
+    // 2-3-4-5 in a row from the root; 6 is multi-link, hears 5, and reaches the root by the base
+    // station 7.
     let links = [(1, 2), (2, 3), (3, 4), (4, 5), (5, 6), (6, 7), (7, 1)];
     let config = Config { max_paths: 1, ..Config::paper() };
     let mut net = Net::new(config, 7, &links, &[6]);
@@ -270,7 +271,8 @@ fn a_path_is_where_its_packets_go() {
     assert_eq!(net.walk(5, 0, false), [1, other, 5]);
 }
 
-/// Latency adds up and throughput is the least; who knows nothing of its link says nothing of its path.
+/// Latency adds up and throughput is the least; who knows nothing of its link says nothing of its
+/// path.
 #[test]
 fn metrics_of_a_path_come_from_all_its_links() {
     let mut net = Net::new(Config::paper(), 4, &[(1, 2), (2, 3), (3, 4)], &[]);
@@ -360,7 +362,8 @@ fn solicitations(router: &mut Router, until: Instant) -> Vec<Instant> {
     times
 }
 
-/// RFC 6550 section 8.3: a DIS to all resets the trickle timer, one to this node has an answer for its sender only.
+/// RFC 6550 section 8.3: a DIS to all resets the trickle timer, one to this node has an answer for
+/// its sender only.
 #[test]
 fn who_has_a_path_answers_a_dis() {
     let mut net = Net::new(Config::paper(), 3, &[(1, 2), (2, 3)], &[]);
@@ -455,7 +458,8 @@ fn a_rank_that_rises_too_far_ends_all_paths() {
     assert_eq!(solicitations(&mut node, at(21)), [at(20)], "it asks for another");
 }
 
-/// RFC 6550 section 8.3: every DIO of a lesser DAGRank that changes nothing counts, not only those of parents.
+/// RFC 6550 section 8.3: every DIO of a lesser DAGRank that changes nothing counts, not only those
+/// of parents.
 #[test]
 fn messages_of_lower_ranks_keep_a_node_silent() {
     // Ranks of the neighbours heard in one interval, and whether node 50 still speaks; k is 10.

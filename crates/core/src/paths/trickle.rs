@@ -21,7 +21,8 @@ struct Interval {
 }
 
 impl Trickle {
-    /// An inconsistency: the interval begins anew at Imin, unless it is there already (section 4.2, rule 6).
+    /// An inconsistency: the interval begins anew at Imin, unless it is there already (section 4.2,
+    /// rule 6).
     pub(super) fn reset(&mut self, now: Instant, config: &Config, random: u32) {
         if self.running.is_none_or(|interval| interval.doublings > 0) {
             self.begin(now, config, 0, random);

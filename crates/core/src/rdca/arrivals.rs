@@ -17,7 +17,8 @@ pub(super) struct Arrivals {
     last: Option<(Seq, Instant)>,
     /// The last average that could be had; 0 before.
     average: u32,
-    /// The share of packets that did not come at first, in parts of [`WHOLE`]: an average with a weight of 1/16.
+    /// The share of packets that did not come at first, in parts of [`WHOLE`]: an average with a
+    /// weight of 1/16.
     lost: u16,
 }
 
@@ -36,8 +37,8 @@ impl Arrivals {
         Self { intervals: [0; WINDOW], at: 0, len: 0, last: None, average: 0, lost: 0 }
     }
 
-    /// A packet that was sent for the first time. Only the interval between two that follow one another counts: between
-    /// others something was lost, late, or sent again in between.
+    /// A packet that was sent for the first time. Only the interval between two that follow one
+    /// another counts: between others something was lost, late, or sent again in between.
     pub(super) fn arrived(&mut self, now: Instant, seq: Seq) {
         if let Some((last, at)) = self.last
             && seq == last + 1
@@ -75,8 +76,8 @@ impl Arrivals {
         self.last = None;
     }
 
-    /// The average interval, microseconds: of those within 2.5 times the median either way, if at least 8 are left; else
-    /// the one before; 0 if there is none.
+    /// The average interval, microseconds: of those within 2.5 times the median either way, if at
+    /// least 8 are left; else the one before; 0 if there is none.
     pub(super) fn average(&mut self) -> u32 {
         let len = usize::from(self.len);
         if len < LEAST {

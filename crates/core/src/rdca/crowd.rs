@@ -1,8 +1,9 @@
 //! A queue that many senders share.
 //!
-//! With 200 senders on a path of 100 packets a second, each sender has one packet there every two seconds: its own 16 trip
-//! times show a queue only when it has long been full. The sink sees the packets of all senders. When each of the last [`RUN`]
-//! packets has waited in a queue, the path is busy: the rate at which packets arrive is its capacity, which all senders share.
+//! With 200 senders on a path of 100 packets a second, each sender has one packet there every two
+//! seconds: its own 16 trip times show a queue only when it has long been full. The sink sees the
+//! packets of all senders. When each of the last [`RUN`] packets has waited in a queue, the path is
+//! busy: the rate at which packets arrive is its capacity, which all senders share.
 
 use super::arrivals::Arrivals;
 use super::trip::micros;
@@ -22,20 +23,23 @@ const GOOD: Duration = Duration::from_secs(10);
 const MOST_OF_GAP: u32 = 3;
 /// A share of one.
 const WHOLE: u16 = 1 << 15;
-/// Losses above this share are those of a full queue, not of a channel. A queue that is never empty looks like a longer path,
-/// so delays alone do not show it.
+/// Losses above this share are those of a full queue, not of a channel. A queue that is never empty
+/// looks like a longer path, so delays alone do not show it.
 const LOSSY: u16 = WHOLE / 8;
 
 /// The packets of all senders.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Crowd {
     arrivals: Arrivals,
-    /// The number of consecutive packets that have waited, and the shortest wait of the last of them.
+    /// The number of consecutive packets that have waited, and the shortest wait of the last of
+    /// them.
     run: u32,
     least: Duration,
-    /// The share of packets that their first transmission did not deliver: an average with a weight of 1/64.
+    /// The share of packets that their first transmission did not deliver: an average with a weight
+    /// of 1/64.
     lost: u16,
-    /// No notification before this, unless packets arrive at far longer intervals than `then`, microseconds.
+    /// No notification before this, unless packets arrive at far longer intervals than `then`,
+    /// microseconds.
     quiet: Instant,
     then: u32,
     /// The interval of the last notification, microseconds, and its time.
@@ -56,8 +60,9 @@ impl Crowd {
         }
     }
 
-    /// A packet arrived that was sent for the first time, and `packets` of the same sender before it are missing. A long gap is
-    /// the outage of that sender's own hop: a full queue drops packets of all senders in turn.
+    /// A packet arrived that was sent for the first time, and `packets` of the same sender before
+    /// it are missing. A long gap is the outage of that sender's own hop: a full queue drops
+    /// packets of all senders in turn.
     pub(super) fn missed(&mut self, packets: u32) {
         for _ in 0..packets.min(MOST_OF_GAP) {
             self.lost += (WHOLE - self.lost) / 64;
@@ -77,14 +82,15 @@ impl Crowd {
 
     /// Whether the senders are to be told now.
     pub(super) fn is_due(&mut self, now: Instant) -> bool {
-        // Far fewer packets arrive than at the last notification: that share was too high, and the guard time, measured through a
-        // full queue, is too long.
+        // Far fewer packets arrive than at the last notification: that share was too high, and the
+        // guard time, measured through a full queue, is too long.
         let fell = self.run >= RUN && u64::from(self.arrivals.average()) * 3 > u64::from(self.then) * 4;
         self.waits() && (now >= self.quiet || fell)
     }
 
-    /// The level that senders share, in 1/1024 packets: those above it are to be told the rate of that level. `carried` is how
-    /// many packets of each sender have arrived of late. `None` for a single sender: the trend of its own delay suffices.
+    /// The level that senders share, in 1/1024 packets: those above it are to be told the rate of
+    /// that level. `carried` is how many packets of each sender have arrived of late. `None` for a
+    /// single sender: the trend of its own delay suffices.
     pub(super) fn share(
         &mut self,
         now: Instant,
@@ -118,7 +124,8 @@ impl Crowd {
         Some(level)
     }
 
-    /// The interval between packets of a sender at the level, microseconds; 0 if there was no notification of late.
+    /// The interval between packets of a sender at the level, microseconds; 0 if there was no
+    /// notification of late.
     pub(super) fn interval(&self, now: Instant) -> u32 {
         let good = self.share > 0 && now.saturating_since(self.told) < GOOD;
         if good { self.share } else { 0 }

@@ -7,7 +7,8 @@ use crate::time::Instant;
 /// Not in the heap.
 const OUT: u32 = u32::MAX;
 
-/// One deadline at most for each of the slots 0.., in a binary heap that knows where each slot stands.
+/// One deadline at most for each of the slots 0.., in a binary heap that knows where each slot
+/// stands.
 #[derive(Debug, Default)]
 pub(super) struct Deadlines {
     heap: Vec<(Instant, u32)>,

@@ -1,4 +1,5 @@
-//! The application's data, put together again from the packets that it was cut into (section 3.2.1).
+//! The application's data, put together again from the packets that it was cut into (section
+//! 3.2.1).
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;

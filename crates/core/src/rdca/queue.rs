@@ -7,7 +7,8 @@ use bytes::Bytes;
 
 use crate::time::{Duration, Instant};
 
-/// One packet, from the application's `write` until it is confirmed or, when room is needed, presumed to have arrived.
+/// One packet, from the application's `write` until it is confirmed or, when room is needed,
+/// presumed to have arrived.
 #[derive(Clone, Debug)]
 pub(super) struct Packet {
     pub payload: Bytes,
@@ -99,7 +100,8 @@ impl Queue {
         }
     }
 
-    /// Enters packets into the Loss List, but none that was sent within `on_its_way`: who asks cannot know of that copy.
+    /// Enters packets into the Loss List, but none that was sent within `on_its_way`: who asks
+    /// cannot know of that copy.
     pub(super) fn want(&mut self, range: Range, now: Instant, on_its_way: Duration) {
         let range = range.within(Range { start: self.first, end: self.next_unsent() });
         let from = range.start.distance(self.first).max(0) as usize;
@@ -111,7 +113,8 @@ impl Queue {
         }
     }
 
-    /// When the first `packets` may be presumed to have arrived; `None` if one was not sent, or is in the Loss List.
+    /// When the first `packets` may be presumed to have arrived; `None` if one was not sent, or is
+    /// in the Loss List.
     pub(super) fn releasable(&self, packets: usize, retention: Duration) -> Option<Instant> {
         let first = self.packets.iter().take(packets);
         let may_go = packets <= self.sent && !first.clone().any(|packet| packet.wanted);
@@ -134,8 +137,8 @@ impl Queue {
         }
     }
 
-    /// Packets on their way: what was sent less than a round trip ago counts as not yet acknowledged (section 3.4). And
-    /// when the first of them no longer will.
+    /// Packets on their way: what was sent less than a round trip ago counts as not yet
+    /// acknowledged (section 3.4). And when the first of them no longer will.
     pub(super) fn in_flight(&self, now: Instant, rtt: Duration) -> (u32, Option<Instant>) {
         let flying =
             self.packets.iter().take(self.sent).map(|packet| packet.sent + rtt).filter(|until| *until > now);

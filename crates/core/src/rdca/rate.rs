@@ -1,5 +1,5 @@
-//! The sender's rate and window: the two phases of section 3.3, Algorithm 2. Rates are whole octets per second, as the
-//! paper counts them.
+//! The sender's rate and window: the two phases of section 3.3, Algorithm 2. Rates are whole octets
+//! per second, as the paper counts them.
 
 mod rise;
 
@@ -56,8 +56,8 @@ impl RateControl {
         }
     }
 
-    /// Packets that may be on their way. In the controlled phase it follows the present rate (erratum H8): whole packets
-    /// less than a real number W are those up to the next whole number.
+    /// Packets that may be on their way. In the controlled phase it follows the present rate
+    /// (erratum H8): whole packets less than a real number W are those up to the next whole number.
     pub(super) fn window(&self, config: &SenderConfig) -> u32 {
         match self.state {
             State::Start { window, .. } => window,
@@ -103,7 +103,8 @@ impl RateControl {
         }
     }
 
-    /// Carries out the growth up to `now`. Nothing is done in between: 100 timers a second would do the same.
+    /// Carries out the growth up to `now`. Nothing is done in between: 100 timers a second would do
+    /// the same.
     pub(super) fn grow(&mut self, now: Instant, config: &SenderConfig, limits: bool) {
         let (growth, used) = (config.growth, self.used(config));
         match &mut self.state {
@@ -160,8 +161,8 @@ impl RateControl {
         rate_of(config, self.sent.interval).map_or(rate, |sent| rate.min(sent))
     }
 
-    /// A congestion notification: the rate becomes the receive rate (Algorithm 2 line 3), if the sink knows it; else it
-    /// stays what it is (erratum H16).
+    /// A congestion notification: the rate becomes the receive rate (Algorithm 2 line 3), if the
+    /// sink knows it; else it stays what it is (erratum H16).
     pub(super) fn notified(
         &mut self,
         now: Instant,
@@ -186,7 +187,8 @@ impl RateControl {
         self.set(now, config, rate);
     }
 
-    /// A SNACK. The first ends the start phase, at W/RTT (erratum H13); later ones act as notifications do, or not.
+    /// A SNACK. The first ends the start phase, at W/RTT (erratum H13); later ones act as
+    /// notifications do, or not.
     pub(super) fn lost(
         &mut self,
         now: Instant,

@@ -1,7 +1,7 @@
 //! What a sink holds of a stream, and what is missing: the Sink Loss List (section 3.4).
 //!
-//! The list is not kept apart: what is missing stands before each packet that is held. All streams share one pool of
-//! places, so that memory is bounded for all of them together.
+//! The list is not kept apart: what is missing stands before each packet that is held. All streams
+//! share one pool of places, so that memory is bounded for all of them together.
 
 use alloc::vec::Vec;
 
@@ -86,7 +86,8 @@ impl Pool {
 /// What became of a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Placed {
-    /// It is the next one for the application. It needs no place, so a full pool keeps nothing waiting for ever.
+    /// It is the next one for the application. It needs no place, so a full pool keeps nothing
+    /// waiting for ever.
     Next,
     /// It is held for later.
     Held,
@@ -136,7 +137,8 @@ impl Reorder {
         self.next == self.end
     }
 
-    /// Takes a packet. What is missing before it is asked for at `due`, unless it was known to be missing.
+    /// Takes a packet. What is missing before it is asked for at `due`, unless it was known to be
+    /// missing.
     pub(super) fn insert(
         &mut self,
         pool: &mut Pool,
@@ -182,8 +184,8 @@ impl Reorder {
         }
     }
 
-    /// The sender has no more of `range`: what is missing of it is gone. The answer is what comes next for the
-    /// application; the rest is popped when its turn comes.
+    /// The sender has no more of `range`: what is missing of it is gone. The answer is what comes
+    /// next for the application; the rest is popped when its turn comes.
     pub(super) fn give_up(&mut self, pool: &mut Pool, range: Range) -> Option<Range> {
         let mut range = range.within(Range { start: self.next, end: self.end });
         let mut first = None;
@@ -250,8 +252,8 @@ impl Reorder {
         self.each_gap(pool, |_, gap| gap.due = now);
     }
 
-    /// What is due at `now`, as much as one SNACK takes, and with it what is due until `collected` for the first time; it is due again
-    /// when `again` says, by how often it was asked for.
+    /// What is due at `now`, as much as one SNACK takes, and with it what is due until `collected`
+    /// for the first time; it is due again when `again` says, by how often it was asked for.
     pub(super) fn ask(
         &mut self,
         pool: &mut Pool,
@@ -304,7 +306,8 @@ impl Reorder {
         }
     }
 
-    /// The places before and after `seq`: the last that begins at or before it, and the first that begins after.
+    /// The places before and after `seq`: the last that begins at or before it, and the first that
+    /// begins after.
     fn around(&self, pool: &Pool, seq: Seq) -> (Option<u32>, Option<u32>) {
         let (mut before, mut after) = (None, self.first);
         while let Some(held) = pool.held.get(after as usize)
@@ -325,7 +328,8 @@ impl Reorder {
         end
     }
 
-    /// Puts something into a gap, or behind the end; what is missing before it keeps the time at which it is due.
+    /// Puts something into a gap, or behind the end; what is missing before it keeps the time at
+    /// which it is due.
     fn put(
         &mut self,
         pool: &mut Pool,
@@ -336,7 +340,8 @@ impl Reorder {
         let behind = before.map_or(self.next, |place| end_of(&pool.held[place as usize]));
         let gap = match after {
             Some(after) => pool.held[after as usize].gap,
-            // Two gaps at the end that have no packet between them are one, with the time of the first.
+            // Two gaps at the end that have no packet between them are one, with the time of the
+            // first.
             None if behind.lt(self.end) => self.tail,
             None => Gap { due, asked: 0 },
         };
@@ -364,7 +369,8 @@ mod tests {
     use super::*;
     use anabranch_testkit::prng::Prng;
 
-    /// What is known of each packet from `next` on: there, or gone; what does not stand here is missing.
+    /// What is known of each packet from `next` on: there, or gone; what does not stand here is
+    /// missing.
     struct Oracle {
         next: u32,
         end: u32,

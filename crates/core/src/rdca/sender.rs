@@ -20,18 +20,20 @@ use crate::time::{Duration, Instant};
 pub enum SenderEvent {
     /// The sink has answered: the stream is open, for the first time or anew.
     Opened,
-    /// The sink has said that everything before this packet was delivered, or reported as gone. Comes with whatever the
-    /// sink says, so seldom.
+    /// The sink has said that everything before this packet was delivered, or reported as gone.
+    /// Comes with whatever the sink says, so seldom.
     Confirmed {
         /// One past the last of them.
         next: Seq,
     },
     /// There is room again, after [`Sender::write`] had refused for want of it.
     Writable,
-    /// The sink has asked for these packets, and they are not retained any more. They are lost, unless a late copy arrives.
+    /// The sink has asked for these packets, and they are not retained any more. They are lost,
+    /// unless a late copy arrives.
     Gone(Range),
-    /// The sink knows nothing of the stream: it has restarted, or has forgotten it. Whether these packets, sent and not
-    /// confirmed, were delivered is unknown; they are not sent again. What was not sent goes on in a new stream.
+    /// The sink knows nothing of the stream: it has restarted, or has forgotten it. Whether these
+    /// packets, sent and not confirmed, were delivered is unknown; they are not sent again. What
+    /// was not sent goes on in a new stream.
     SinkLost {
         /// Which.
         unknown: Range,
@@ -40,7 +42,8 @@ pub enum SenderEvent {
     Closed {
         /// How.
         outcome: Outcome,
-        /// Packets that were sent and not confirmed: they may have arrived or not. Empty if complete.
+        /// Packets that were sent and not confirmed: they may have arrived or not. Empty if
+        /// complete.
         unknown: Range,
         /// Packets that were never sent. Empty if complete.
         unsent: Range,
@@ -50,7 +53,8 @@ pub enum SenderEvent {
 /// How a stream ended at the sender.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Outcome {
-    /// The sink has confirmed that every packet was delivered, but those that were reported as gone or unknown.
+    /// The sink has confirmed that every packet was delivered, but those that were reported as gone
+    /// or unknown.
     Complete,
     /// The sink does not answer.
     NoAnswer,
@@ -165,12 +169,14 @@ enum Hearing {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Path {
     Good,
-    /// It has broken: nothing is sent before `until`, then one packet. It broke `times` times without a word of the sink between.
+    /// It has broken: nothing is sent before `until`, then one packet. It broke `times` times
+    /// without a word of the sink between.
     Broken {
         until: Instant,
         times: u8,
     },
-    /// One packet was sent; the others may follow from `until` on, if the network does not say that there is no path.
+    /// One packet was sent; the others may follow from `until` on, if the network does not say that
+    /// there is no path.
     Tried {
         until: Instant,
         times: u8,
@@ -188,8 +194,8 @@ impl Path {
 
 /// One stream to one sink.
 ///
-/// Order of calls: any `handle_*` and commands, then `poll_transmit` and `poll_event` until `None`, then `next_timeout`.
-/// The first `write` opens the stream, or [`Sender::open`] does.
+/// Order of calls: any `handle_*` and commands, then `poll_transmit` and `poll_event` until `None`,
+/// then `next_timeout`. The first `write` opens the stream, or [`Sender::open`] does.
 #[derive(Clone, Debug)]
 pub struct Sender {
     config: SenderConfig,
@@ -227,8 +233,8 @@ pub struct Sender {
 }
 
 impl Sender {
-    /// A sender that is not open yet. `incarnation` must differ from those of its earlier lives; a sender whose sink is
-    /// lost takes the next ones. `first` is the number of the first packet.
+    /// A sender that is not open yet. `incarnation` must differ from those of its earlier lives; a
+    /// sender whose sink is lost takes the next ones. `first` is the number of the first packet.
     pub fn new(config: SenderConfig, incarnation: Incarnation, first: Seq) -> Self {
         Self {
             config,
@@ -266,8 +272,8 @@ impl Sender {
         self.config.max_payload()
     }
 
-    /// Bytes that one [`Sender::write`] takes at most: what fits into half of the queue, so that its pieces can be retained until the
-    /// sink has confirmed them; at least one packet.
+    /// Bytes that one [`Sender::write`] takes at most: what fits into half of the queue, so that
+    /// its pieces can be retained until the sink has confirmed them; at least one packet.
     pub fn longest(&self) -> usize {
         self.config.longest()
     }
@@ -279,8 +285,9 @@ impl Sender {
         }
     }
 
-    /// Takes data to send, and answers with the number of its packet. Data of more than [`Sender::max_payload`] bytes is cut
-    /// (section 3.2.1): its pieces are packets with consecutive numbers from the answer on, and the sink's application has it whole.
+    /// Takes data to send, and answers with the number of its packet. Data of more than
+    /// [`Sender::max_payload`] bytes is cut (section 3.2.1): its pieces are packets with
+    /// consecutive numbers from the answer on, and the sink's application has it whole.
     ///
     /// # Errors
     ///
@@ -300,7 +307,8 @@ impl Sender {
         }
         self.open(now);
         if self.queue.unsent() == 0 && self.next_send <= now {
-            // The rate would have allowed a packet before: the application is what limits the sender.
+            // The rate would have allowed a packet before: the application is what limits the
+            // sender.
             self.since_idle = 0;
             self.rate.idle_until(now, &self.config);
         }
@@ -347,8 +355,9 @@ impl Sender {
         }
     }
 
-    /// The network has no path to the sink (a route error, a link that is down): no new packet is sent until the sink
-    /// answers a probe. The paper's sender goes on, and what it sends is presumed to arrive.
+    /// The network has no path to the sink (a route error, a link that is down): no new packet is
+    /// sent until the sink answers a probe. The paper's sender goes on, and what it sends is
+    /// presumed to arrive.
     pub fn path_lost(&mut self, now: Instant) {
         if self.config.standby == Standby::Trial && matches!(self.state, State::Open(_)) {
             let times = match self.path {
@@ -411,8 +420,8 @@ impl Sender {
             + self.rate.interval(&self.config) * u64::from(intervals)
     }
 
-    /// When there is or will be room for that many packets; `None`: not before something is sent or confirmed. What is longer than
-    /// may wait unsent waits alone.
+    /// When there is or will be room for that many packets; `None`: not before something is sent or
+    /// confirmed. What is longer than may wait unsent waits alone.
     fn room_at(&self, now: Instant, packets: usize) -> Option<Instant> {
         let unsent = self.queue.unsent();
         if unsent > 0 && unsent + packets > self.most_unsent() {
@@ -500,7 +509,8 @@ impl Sender {
 
 /// Room for events without an allocation.
 const MOST_EVENTS: usize = 8;
-/// A pause that drains a queue, or a packet that is sent again, fills so many places at an application's own rate.
+/// A pause that drains a queue, or a packet that is sent again, fills so many places at an
+/// application's own rate.
 const LEAST_UNSENT: u64 = 4;
 /// Nothing was measured.
 const NO_ROUND_TRIP: Least = Least::new(Instant::ZERO, i64::MAX);

@@ -1,14 +1,15 @@
 //! What each sender of a crowd would have if all had the same.
 //!
-//! Only the sink sees all senders. What the network has carried of those that are held back, divided by their number, is a
-//! rate at which none need be held back for another's sake.
+//! Only the sink sees all senders. What the network has carried of those that are held back,
+//! divided by their number, is a rate at which none need be held back for another's sake.
 
 use super::trip::as_micros;
 use crate::time::{Duration, Instant};
 
 /// How long packets are counted for one figure.
 const PERIOD: Duration = Duration::from_secs(4);
-/// The best of so many figures is taken: while the network is in trouble it carries less than it can.
+/// The best of so many figures is taken: while the network is in trouble it carries less than it
+/// can.
 const PERIODS: usize = 8;
 /// A sender is held back for so long after a notification or a SNACK.
 pub(super) const HELD_BACK: Duration = Duration::from_secs(60);
@@ -41,7 +42,8 @@ impl Shares {
         (self.began, self.members) = (now, members);
     }
 
-    /// The average interval between the packets of one of them, microseconds. 0: there are no two, or nothing came.
+    /// The average interval between the packets of one of them, microseconds. 0: there are no two,
+    /// or nothing came.
     pub(super) fn interval(&self) -> u32 {
         let most = self.packets.iter().copied().max().unwrap_or(0);
         if self.members < 2 || most == 0 {

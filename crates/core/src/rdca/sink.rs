@@ -24,7 +24,8 @@ use peer::{Asked, Peer};
 
 /// Serves any number of senders, up to [`SinkConfig::senders`].
 ///
-/// Order of calls: any `handle_*` and commands, then `poll_transmit` and `poll_event` until `None`, then `next_timeout`.
+/// Order of calls: any `handle_*` and commands, then `poll_transmit` and `poll_event` until `None`,
+/// then `next_timeout`.
 #[derive(Debug)]
 pub struct Sink {
     config: SinkConfig,
@@ -45,8 +46,9 @@ pub struct Sink {
 }
 
 impl Sink {
-    /// A sink without senders. `epoch` must differ from that of the sink's earlier lives by more than the streams that those
-    /// have had, or be drawn at random: it is where the numbers of streams begin, and by them a sender notices a restart.
+    /// A sink without senders. `epoch` must differ from that of the sink's earlier lives by more
+    /// than the streams that those have had, or be drawn at random: it is where the numbers of
+    /// streams begin, and by them a sender notices a restart.
     pub fn new(config: SinkConfig, epoch: u32) -> Self {
         Self {
             config,
@@ -315,7 +317,8 @@ impl Sink {
         self.shares.close(now, members, packets);
     }
 
-    /// The packets of all wait: those that bring more than their share are told. `slot` has brought the last.
+    /// The packets of all wait: those that bring more than their share are told. `slot` has brought
+    /// the last.
     fn share(&mut self, now: Instant) {
         fn stream(peer: &Option<Peer>) -> Option<&Stream> {
             peer.as_ref().and_then(|peer| peer.stream.as_ref()).filter(|stream| !stream.ended)

@@ -28,7 +28,8 @@ pub(super) struct Stream {
     arrivals: Arrivals,
     /// The round trip as the sender has measured it, microseconds; 0: not known.
     base_rtt: u32,
-    /// The weighted average of twice the trip time (line 4), or of the waiting alone: what is added to the base.
+    /// The weighted average of twice the trip time (line 4), or of the waiting alone: what is added
+    /// to the base.
     average: Option<Duration>,
     waiting: Duration,
     /// Packets one after the other that have waited for long.
@@ -53,7 +54,8 @@ pub(super) struct Stream {
 pub(super) struct Common {
     /// See [`Report`].
     pub share: u32,
-    /// The share is that of a queue in which the packets of all stand: it, and no receive rate, is what a sender may have.
+    /// The share is that of a queue in which the packets of all stand: it, and no receive rate, is
+    /// what a sender may have.
     pub crowd: bool,
     /// They stand there now.
     pub waits: bool,
@@ -164,7 +166,8 @@ impl Stream {
         let waits = config.standing.is_some_and(|standing| trip.waiting >= standing.waiting);
         self.standing = if waits { self.standing.saturating_add(1) } else { 0 };
         let rises = rises && trip.waiting >= self.tolerated(config);
-        // Far less comes than was said: that was the rate of before, and the guard time is that of a queue.
+        // Far less comes than was said: that was the rate of before, and the guard time is that of
+        // a queue.
         let fell = self.stands() && u64::from(self.arrivals.average()) * 3 > u64::from(self.said) * 4;
         self.since_notice = self.since_notice.saturating_add(1);
         if self.is_spaced(config) && (fell || (rises || self.stands()) && self.may_notify(now, config, trip))
@@ -232,7 +235,8 @@ impl Stream {
                 self.end = Some(probe.end);
             }
         }
-        // Who probes has waited: nothing is merely overtaken. What is missing is the answer, or that nothing is.
+        // Who probes has waited: nothing is merely overtaken. What is missing is the answer, or
+        // that nothing is.
         self.packets.hurry(pool, now);
         self.owes.confirm |= self.packets.is_whole();
     }
@@ -251,7 +255,8 @@ impl Stream {
         self.end == Some(self.packets.next())
     }
 
-    /// The first packet of which the application has had nothing: what has come of data that is not whole can still be lost.
+    /// The first packet of which the application has had nothing: what has come of data that is not
+    /// whole can still be lost.
     pub(super) fn delivered(&self) -> Seq {
         self.pieces.begun().unwrap_or(self.packets.next())
     }

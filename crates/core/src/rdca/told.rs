@@ -9,8 +9,8 @@ use anabranch_wire::rdca::{MAX_RANGES, Range, Seq};
 pub(super) struct Told(Vec<Range>);
 
 impl Told {
-    /// Takes `range`; what of it is new is handed to `fresh`. The answer is `false`, and nothing is taken, while as many
-    /// ranges are kept as a sink can need answered at once: it asks again.
+    /// Takes `range`; what of it is new is handed to `fresh`. The answer is `false`, and nothing is
+    /// taken, while as many ranges are kept as a sink can need answered at once: it asks again.
     pub(super) fn insert(&mut self, range: Range, mut fresh: impl FnMut(Range)) -> bool {
         if self.0.len() >= 2 * MAX_RANGES {
             return false;

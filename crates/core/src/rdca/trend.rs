@@ -12,7 +12,8 @@ pub struct Trend {
     /// Where the next one goes: the oldest, once all are there.
     at: u8,
     len: u8,
-    /// Sixteen times the sum of squared deviations, after the packet before: for the test as printed.
+    /// Sixteen times the sum of squared deviations, after the packet before: for the test as
+    /// printed.
     spread: Option<u128>,
 }
 
@@ -28,8 +29,8 @@ impl Trend {
         Self { trips: [0; WINDOW], at: 0, len: 0, spread: None }
     }
 
-    /// Takes a trip time; whether the delay rises now. A constant offset between the clocks makes no difference. There is
-    /// no decision before 16 trip times (erratum H18).
+    /// Takes a trip time; whether the delay rises now. A constant offset between the clocks makes
+    /// no difference. There is no decision before 16 trip times (erratum H18).
     pub fn observe(&mut self, trip: i32, test: TrendTest) -> bool {
         self.trips[usize::from(self.at)] = trip;
         self.at = (self.at + 1) % WINDOW as u8;
@@ -58,9 +59,10 @@ impl Trend {
         (WINDOW as i128 * squares - sum * sum) as u128
     }
 
-    /// With the sums N and O of the newest and the oldest 8, and Q eight times the sum of the squared deviations from the
-    /// mean of the own half: the difference of means is (N - O)/8, the pooled variance Q/(8 * 14), the standard error of
-    /// the difference the root of a quarter of that. Squared and multiplied out, the test is 7 (N - O)^2 > k^2 Q.
+    /// With the sums N and O of the newest and the oldest 8, and Q eight times the sum of the
+    /// squared deviations from the mean of the own half: the difference of means is (N - O)/8, the
+    /// pooled variance Q/(8 * 14), the standard error of the difference the root of a quarter of
+    /// that. Squared and multiplied out, the test is 7 (N - O)^2 > k^2 Q.
     fn halves_differ(&self, k_percent: u16) -> bool {
         let half = |from: usize| {
             let trip = move |i: usize| i128::from(self.trips[(usize::from(self.at) + from + i) % WINDOW]);

@@ -22,7 +22,8 @@ pub(super) fn as_micros(span: Duration) -> u32 {
 /// One packet's trip.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Trip {
-    /// Microseconds more than the first packet of the stream took: without the offset of the clocks, with their drift.
+    /// Microseconds more than the first packet of the stream took: without the offset of the
+    /// clocks, with their drift.
     pub relative: i32,
     /// Above the least of late: the time spent waiting.
     pub waiting: Duration,
@@ -30,8 +31,8 @@ pub(super) struct Trip {
     pub time: Duration,
 }
 
-/// The least of late: what came within the present span or the one before. Routes change and clocks drift and jump, so no
-/// minimum holds for ever.
+/// The least of late: what came within the present span or the one before. Routes change and clocks
+/// drift and jump, so no minimum holds for ever.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Least {
     /// [`i64::MAX`]: nothing.
@@ -69,7 +70,8 @@ pub(super) struct Trips {
     last: i32,
     /// When the last packet arrived.
     came: Instant,
-    /// The last trip time less the first one, microseconds; more than 32 bits, since the clocks drift.
+    /// The last trip time less the first one, microseconds; more than 32 bits, since the clocks
+    /// drift.
     relative: i64,
     /// The least of those.
     least: Least,
@@ -99,8 +101,9 @@ impl Trips {
     pub(super) fn observe(&mut self, now: Instant, sent: TimeStamp, span: Duration) -> Trip {
         let trip = time_stamp(now).since(sent);
         let rise = trip.wrapping_sub(self.last);
-        // A packet cannot wait longer than the one before by more than the time between their arrivals. The sender's clock was
-        // set back instead, and a step taken for a queue would last: the least trip time is kept for longer behind a long queue.
+        // A packet cannot wait longer than the one before by more than the time between their
+        // arrivals. The sender's clock was set back instead, and a step taken for a queue would
+        // last: the least trip time is kept for longer behind a long queue.
         if i64::from(rise) > i64::from(as_micros(now.saturating_since(self.came))) + OVERTAKEN {
             self.first = self.first.wrapping_add(rise);
         } else {
@@ -127,7 +130,8 @@ mod tests {
 
     const SPAN: Duration = Duration::from_secs(3);
 
-    /// Trips of `ms` milliseconds each 100 ms, from a clock that is off by `offset` microseconds and drifts.
+    /// Trips of `ms` milliseconds each 100 ms, from a clock that is off by `offset` microseconds
+    /// and drifts.
     fn waits(ms: &[u64], offset: u32, drift_ppm: i64) -> std::vec::Vec<u64> {
         let mut trips: Option<Trips> = None;
         let wait = |(i, ms): (usize, &u64)| {

@@ -1,5 +1,5 @@
-//! The node's one receive buffer, shared among its sessions by measured link quality (section 4.4, errata
-//! S21).
+//! The node's one receive buffer, shared among its sessions by measured link quality (section 4.4,
+//! errata S21).
 
 use crate::time::{Duration, Instant};
 
@@ -10,9 +10,10 @@ use crate::time::{Duration, Instant};
 pub enum Sharing {
     /// The shares add up to the buffer, as in the paper: `share_i = B_2 * rate_i / sum of rates`.
     Divided,
-    /// The best session may fill the buffer. One that delivers less than a quarter of what the best delivers gets four
-    /// times its ratio of it, but no less than an equal share. No chunk may end past the buffer, so the node's memory is
-    /// safe, and poor sessions do not hold back a good one.
+    /// The best session may fill the buffer. One that delivers less than a quarter of what the best
+    /// delivers gets four times its ratio of it, but no less than an equal share. No chunk may end
+    /// past the buffer, so the node's memory is safe, and poor sessions do not hold back a good
+    /// one.
     Overcommitted,
 }
 
@@ -70,8 +71,8 @@ pub struct Rivals {
     pub best: u64,
 }
 
-/// The share of a session of quality `own` among `rivals`, of `buffer` octets. Equal shares, or the whole
-/// buffer if overcommitted, until there is a measurement.
+/// The share of a session of quality `own` among `rivals`, of `buffer` octets. Equal shares, or the
+/// whole buffer if overcommitted, until there is a measurement.
 pub fn share(config: &ShareConfig, buffer: u32, own: Option<u64>, rivals: &Rivals) -> u32 {
     let equal = u64::from(buffer) / rivals.count.max(1) as u64;
     let part = |own: u64, of: u64| (u128::from(buffer) * u128::from(own) / u128::from(of)) as u64;

@@ -4,14 +4,15 @@ use alloc::vec::Vec;
 
 use anabranch_wire::set::{Energy, Gateway};
 
-/// The gateways to open sessions through, the primary first: as many as there are, but no more than `at_most`,
-/// and one even if that is 0.
+/// The gateways to open sessions through, the primary first: as many as there are, but no more than
+/// `at_most`, and one even if that is 0.
 ///
-/// Fewest hops first; among equals those with much energy, then in the table's order. A gateway two or more hops away needs a
-/// first hop: a neighbour that is not depleted and that no gateway before it needs. The table does not say which
-/// neighbour a gateway routes through and no message tells it, so this holds if the gateways use different ones where
-/// they can. A gateway one hop away, or one that names no neighbour, needs none. Where that leaves no gateway, the
-/// first is taken all the same: a poor path beats no path.
+/// Fewest hops first; among equals those with much energy, then in the table's order. A gateway two
+/// or more hops away needs a first hop: a neighbour that is not depleted and that no gateway before
+/// it needs. The table does not say which neighbour a gateway routes through and no message tells
+/// it, so this holds if the gateways use different ones where they can. A gateway one hop away, or
+/// one that names no neighbour, needs none. Where that leaves no gateway, the first is taken all
+/// the same: a poor path beats no path.
 pub fn select(table: &[Gateway], at_most: usize) -> Vec<Gateway> {
     let mut by_distance: Vec<&Gateway> = table.iter().collect();
     by_distance.sort_by_key(|g| (g.hops, g.energy == Energy::Low));
@@ -31,8 +32,8 @@ pub fn select(table: &[Gateway], at_most: usize) -> Vec<Gateway> {
     chosen
 }
 
-/// Gives `gateway` a first hop of its own, for which others may have to take another of theirs (an augmenting path of
-/// the matching); false if there is none. Neighbours in `seen` have been tried.
+/// Gives `gateway` a first hop of its own, for which others may have to take another of theirs (an
+/// augmenting path of the matching); false if there is none. Neighbours in `seen` have been tried.
 fn assign<'g>(gateway: &'g Gateway, first_hops: &mut Vec<(u16, &'g Gateway)>, seen: &mut Vec<u16>) -> bool {
     for neighbour in gateway.neighbours.iter().filter(|n| n.energy == Energy::High) {
         if seen.contains(&neighbour.id) {

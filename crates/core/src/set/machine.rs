@@ -6,8 +6,8 @@ use super::session_manager::Sender;
 use super::stream::{Effect, StreamEvent, StreamId, StreamStatus};
 use crate::time::{Duration, Instant};
 
-/// A sender, a relay or a receiver. Each method does what that of the same name does in [`Sender`], [`Relay`] and [`Receiver`]; one
-/// that a machine does not have does nothing.
+/// A sender, a relay or a receiver. Each method does what that of the same name does in [`Sender`],
+/// [`Relay`] and [`Receiver`]; one that a machine does not have does nothing.
 pub trait Machine {
     /// Somebody has connected; `None` if nobody may.
     fn handle_accepted(&mut self, now: Instant) -> Option<StreamId>;

@@ -24,14 +24,16 @@ enum Limited {
     ByUs,
 }
 
-/// Rounds in a row without growth by a quarter that end the startup (as in draft-ietf-ccwg-bbr, "full pipe").
+/// Rounds in a row without growth by a quarter that end the startup (as in draft-ietf-ccwg-bbr,
+/// "full pipe").
 const FULL_ROUNDS: u32 = 3;
 
-/// Is the rate still being found? Rounds are counted in octets: one has passed when what was written after its
-/// beginning has been acknowledged.
+/// Is the rate still being found? Rounds are counted in octets: one has passed when what was
+/// written after its beginning has been acknowledged.
 #[derive(Clone, Copy, Debug, Default)]
 struct Startup {
-    /// Octets that must have been delivered before a chunk was written for it to be of the next round.
+    /// Octets that must have been delivered before a chunk was written for it to be of the next
+    /// round.
     round_end: u64,
     /// The rate to be surpassed.
     best: u64,
@@ -61,12 +63,13 @@ impl Startup {
     }
 }
 
-/// Rounds in which a rate counts as what the path can carry (BBR's window of the bottleneck bandwidth,
-/// draft-ietf-ccwg-bbr section 5.5.1, has ten): it is forgotten after one to two times as many.
+/// Rounds in which a rate counts as what the path can carry (BBR's window of the bottleneck
+/// bandwidth, draft-ietf-ccwg-bbr section 5.5.1, has ten): it is forgotten after one to two times
+/// as many.
 const PEAK_ROUNDS: u32 = 8;
 
-/// The highest rate of late. A mean tells when a chunk arrives, but who gives a path only its mean never
-/// learns that it could carry more: each loss or pause of the sender lowers it further.
+/// The highest rate of late. A mean tells when a chunk arrives, but who gives a path only its mean
+/// never learns that it could carry more: each loss or pause of the sender lowers it further.
 #[derive(Clone, Copy, Debug, Default)]
 struct Peak {
     round_end: u64,
@@ -155,8 +158,9 @@ impl Estimate {
         self.rate.map_or(Duration::ZERO, |rate| time_of(octets, rate))
     }
 
-    /// How long `octets` more take on top of `outstanding`: the drain time, but no less than the shortest
-    /// time a chunk ever took. Before the first measurement: one supposed latency for each chunk ahead.
+    /// How long `octets` more take on top of `outstanding`: the drain time, but no less than the
+    /// shortest time a chunk ever took. Before the first measurement: one supposed latency for each
+    /// chunk ahead.
     pub(super) fn time_for(&self, outstanding: u64, octets: u64) -> Duration {
         match self.rate {
             Some(_) => self.drain(outstanding + octets).max(self.min_latency),
@@ -164,18 +168,20 @@ impl Estimate {
         }
     }
 
-    /// Octets that keep the path busy with little queueing: what it carries in the shortest time that a chunk
-    /// ever took, a quarter more, and `spare`. Late binding: what is not yet given can still go elsewhere. While
-    /// the rate is still being found, twice that time's worth, so that it can double with every round as in slow
-    /// start. A session that `leads` by far gets what it has carried at best: a pause that a slower one causes must not
-    /// teach it that it is slow. Among equals late binding is worth more.
+    /// Octets that keep the path busy with little queueing: what it carries in the shortest time
+    /// that a chunk ever took, a quarter more, and `spare`. Late binding: what is not yet given can
+    /// still go elsewhere. While the rate is still being found, twice that time's worth, so that it
+    /// can double with every round as in slow start. A session that `leads` by far gets what it has
+    /// carried at best: a pause that a slower one causes must not teach it that it is slow. Among
+    /// equals late binding is worth more.
     pub(super) fn enough(&self, leads: bool, spare: u64) -> u64 {
         let rate = if leads { self.capacity() } else { self.rate.unwrap_or(0) };
         let quarters = if self.startup.is_over() { 5 } else { 8 };
         octets_in(rate, self.min_latency / 4 * quarters).saturating_add(spare)
     }
 
-    /// Octets that the path carries at its best rate of late in `round_trips` of its shortest time for a chunk.
+    /// Octets that the path carries at its best rate of late in `round_trips` of its shortest time
+    /// for a chunk.
     pub(super) fn pipes(&self, round_trips: u64) -> u64 {
         octets_in(self.capacity(), self.min_latency * round_trips)
     }
@@ -201,8 +207,8 @@ impl Estimate {
 
     /// A chunk of `octets` that only this session carried is acknowledged.
     ///
-    /// The rate is that of draft-cheng-iccrg-delivery-rate-estimation: what was delivered since the chunk was
-    /// written, over the longer of the times that writing and acknowledging it took.
+    /// The rate is that of draft-cheng-iccrg-delivery-rate-estimation: what was delivered since the
+    /// chunk was written, over the longer of the times that writing and acknowledging it took.
     pub(super) fn acknowledged(&mut self, now: Instant, stamp: &Stamp, octets: u64) {
         self.delivered += octets;
         self.delivered_at = now;

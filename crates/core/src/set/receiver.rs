@@ -1,8 +1,9 @@
-//! The node's session manager (the paper's SM at SN): grants or refuses the request, puts chunks in order,
-//! acknowledges them, and shares its receive buffer among the sessions (sections 4.2 to 4.6).
+//! The node's session manager (the paper's SM at SN): grants or refuses the request, puts chunks in
+//! order, acknowledges them, and shares its receive buffer among the sessions (sections 4.2 to
+//! 4.6).
 //!
-//! Holds at most the buffer's octets out of order, whatever the sender does: a chunk that would end further
-//! ahead is a breach of the protocol and resets its stream.
+//! Holds at most the buffer's octets out of order, whatever the sender does: a chunk that would end
+//! further ahead is a breach of the protocol and resets its stream.
 
 mod queue;
 mod reorder;
@@ -62,7 +63,8 @@ pub struct ReceiverConfig {
     pub first_window: u32,
     /// How octets are kept that wait for others before them.
     pub holding: Holding,
-    /// Separate pieces that may wait, about: whoever sends one more is reset, unless it is what is next.
+    /// Separate pieces that may wait, about: whoever sends one more is reset, unless it is what is
+    /// next.
     pub pieces: usize,
     /// The gateway table (Table 1).
     pub gateways: Vec<Gateway>,
@@ -70,8 +72,8 @@ pub struct ReceiverConfig {
     pub striping: Striping,
     /// Who lets a new transfer begin.
     pub grant: Grant,
-    /// Transfers that may wait while another is under way, and are let in in their order. Where there are more, those of the
-    /// sender that has most of them make way.
+    /// Transfers that may wait while another is under way, and are let in in their order. Where
+    /// there are more, those of the sender that has most of them make way.
     pub queue: usize,
     /// How the buffer is shared.
     pub share: ShareConfig,
@@ -79,15 +81,17 @@ pub struct ReceiverConfig {
     pub ack_every: u32,
     /// How long a whole chunk may wait for its acknowledgement.
     pub ack_delay: Duration,
-    /// A transfer makes way for another if no byte of its file that the node did not hold before has arrived for this long.
+    /// A transfer makes way for another if no byte of its file that the node did not hold before
+    /// has arrived for this long.
     pub idle: Duration,
-    /// Octets of a manifest that a request may have: each connection may take this much more memory. A request with a longer one
-    /// is refused with [`RefuseReason::LongManifest`].
+    /// Octets of a manifest that a request may have: each connection may take this much more
+    /// memory. A request with a longer one is refused with [`RefuseReason::LongManifest`].
     pub manifest: usize,
-    /// Octets of a file behind its request that the node holds while its owner is asked; what is longer is ignored. With 0 the node
-    /// takes no copy on a control stream.
+    /// Octets of a file behind its request that the node holds while its owner is asked; what is
+    /// longer is ignored. With 0 the node takes no copy on a control stream.
     pub copy: usize,
-    /// Connections that may hold a part of a manifest at the same time. One more resets the connection that began first.
+    /// Connections that may hold a part of a manifest at the same time. One more resets the
+    /// connection that began first.
     pub manifests: usize,
 }
 
@@ -145,7 +149,8 @@ enum Role {
     Fresh(Decoder),
     /// A request that waits for the owner's answer.
     Asking,
-    /// The control stream of a request that was accepted: its sender may cancel this transfer on it.
+    /// The control stream of a request that was accepted: its sender may cancel this transfer on
+    /// it.
     Accepted(TransferId),
     /// A copy of the whole file that follows an accepted request.
     Copy(Decoder),
@@ -242,8 +247,8 @@ impl Receiver {
         stream
     }
 
-    /// The request that comes next on `stream` is of this sender, whose identity the driver has verified. To be called right before
-    /// the bytes of the request are handed over.
+    /// The request that comes next on `stream` is of this sender, whose identity the driver has
+    /// verified. To be called right before the bytes of the request are handed over.
     pub fn introduce(&mut self, stream: StreamId, sender: SenderId) {
         self.introduced = Some((stream, sender));
     }
@@ -288,7 +293,8 @@ impl Receiver {
 
     /// The next thing that the driver shall do.
     pub fn poll_effect(&mut self) -> Option<Effect> {
-        // What a ring holds goes out before whatever was said of it, and what had to leave it before that first of all.
+        // What a ring holds goes out before whatever was said of it, and what had to leave it
+        // before that first of all.
         match self.effects.front() {
             Some(Effect::Deliver { .. }) => self.effects.pop_front(),
             _ => self.pop_waiting().or_else(|| self.effects.pop_front()),
@@ -310,21 +316,23 @@ impl Receiver {
         self.transfer.as_ref().is_some_and(|t| t.reorder.is_complete())
     }
 
-    /// When the present transfer counts as lost: it is not complete, none of its streams is open, and it has had no news for
-    /// [`ReceiverConfig::idle`].
+    /// When the present transfer counts as lost: it is not complete, none of its streams is open,
+    /// and it has had no news for [`ReceiverConfig::idle`].
     pub fn lost_at(&self) -> Option<Instant> {
         let transfer = self.transfer.as_ref().filter(|t| !t.reorder.is_complete())?;
         let is_open = |role: &Role| matches!(role, Role::Session(_) | Role::Copy(_) | Role::Plain { .. });
         (!self.streams.values().any(is_open)).then(|| transfer.news + self.config.idle)
     }
 
-    /// Gives up the present transfer and a request that waits for the owner, drops all effects, and resets all streams. It takes no
-    /// memory but for the effects, unlike [`Receiver::abort`], and the sender is not told why.
+    /// Gives up the present transfer and a request that waits for the owner, drops all effects, and
+    /// resets all streams. It takes no memory but for the effects, unlike [`Receiver::abort`], and
+    /// the sender is not told why.
     pub fn reset(&mut self, now: Instant) {
         self.effects.clear();
         self.asking = None;
         self.forget(now);
-        // One by one: a map that is dropped gives its memory back, and a small node would have to find it again.
+        // One by one: a map that is dropped gives its memory back, and a small node would have to
+        // find it again.
         while let Some((stream, _)) = self.streams.pop_first() {
             self.effects.push_back(Effect::Abort { stream });
         }
@@ -390,8 +398,8 @@ impl Receiver {
         }
     }
 
-    /// Resets the oldest connections that hold a part of a manifest, and are too many. Not `latest`: a silent peer then keeps no
-    /// other from asking.
+    /// Resets the oldest connections that hold a part of a manifest, and are too many. Not
+    /// `latest`: a silent peer then keeps no other from asking.
     #[inline(never)]
     fn bound_manifests(&mut self, latest: StreamId) {
         let holds = |role: &Role| matches!(role, Role::Fresh(decoder) if decoder.holds_manifest());
@@ -454,7 +462,8 @@ impl Receiver {
         self.consider_ack(now, stream);
     }
 
-    /// A copy on a control stream is not a session: it has no share of the buffer, and it is acknowledged when the file is complete.
+    /// A copy on a control stream is not a session: it has no share of the buffer, and it is
+    /// acknowledged when the file is complete.
     fn read_copy(&mut self, now: Instant, stream: StreamId) {
         loop {
             let Some(Role::Copy(decoder)) = self.streams.get_mut(&stream) else { return };
@@ -475,8 +484,8 @@ impl Receiver {
         }
     }
 
-    /// Puts octets in their place; false if they cannot be. What was read at once may be more than the buffer holds:
-    /// what is in order leaves it before the rest comes in.
+    /// Puts octets in their place; false if they cannot be. What was read at once may be more than
+    /// the buffer holds: what is in order leaves it before the rest comes in.
     fn store(&mut self, now: Instant, offset: u64, mut octets: Bytes) -> bool {
         let mut at = offset;
         while !octets.is_empty() {

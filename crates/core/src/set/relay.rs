@@ -1,9 +1,9 @@
 //! The gateway (sections 4.2.3, 4.3 and 4.6): a relay between two independent TCP connections.
 //!
-//! It reads the SETSYN, dials the node, tells the node which transfer the connection belongs to, answers
-//! with SETACK after the open-wait state, and from then on passes octets both ways unread. The node's
-//! receive window, less what the gateway still holds, becomes the window that it offers to the sender.
-//! Holds at most one window per session.
+//! It reads the SETSYN, dials the node, tells the node which transfer the connection belongs to,
+//! answers with SETACK after the open-wait state, and from then on passes octets both ways unread.
+//! The node's receive window, less what the gateway still holds, becomes the window that it offers
+//! to the sender. Holds at most one window per session.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -19,8 +19,8 @@ use crate::time::{Duration, Instant};
 #[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize), serde(rename_all = "kebab-case"))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum OpenWait {
-    /// One round trip of the wireless connection, as in the paper: by then the node has the last ACK of the handshake
-    /// (equation 5).
+    /// One round trip of the wireless connection, as in the paper: by then the node has the last
+    /// ACK of the handshake (equation 5).
     RoundTrip,
     /// Not at all.
     None,
@@ -83,8 +83,8 @@ pub struct RelayCounters {
     pub forbidden: u64,
     /// Sessions for which the driver had no room.
     pub congested: u64,
-    /// Connections that were reset: no SETSYN, something else in its place, or still open after a refusal. The last kind also
-    /// counts in the counter of its refusal.
+    /// Connections that were reset: no SETSYN, something else in its place, or still open after a
+    /// refusal. The last kind also counts in the counter of its refusal.
     pub rejected: u64,
     /// Octets from sender to node.
     pub octets_down: u64,
@@ -120,7 +120,8 @@ struct Session {
     early: VecDeque<Bytes>,
     /// The sender has closed before the wireless connection was open.
     wired_ended: bool,
-    /// The sender has been passed octets of the node: a SETACK could now stand in the middle of a message.
+    /// The sender has been passed octets of the node: a SETACK could now stand in the middle of a
+    /// message.
     node_spoke: bool,
     /// The node has closed, so nothing more is said to the sender.
     node_ended: bool,
@@ -194,7 +195,8 @@ impl Relay {
         }
     }
 
-    /// A stream's figures have changed. Those of the wireless one decide what the sender is offered.
+    /// A stream's figures have changed. Those of the wireless one decide what the sender is
+    /// offered.
     pub fn handle_status(&mut self, _now: Instant, stream: StreamId, status: StreamStatus) {
         let Some(index) = self.sessions.iter().position(|s| s.wireless == Some(stream)) else { return };
         if matches!(self.sessions[index].state, State::AwaitSetSyn { .. } | State::Dialing) {
@@ -277,8 +279,8 @@ impl Relay {
 
     fn handle_setsyn(&mut self, index: usize, setsyn: SetSyn) {
         if self.sessions[index].setsyn.is_some() {
-            // A repetition: the sender has not seen our SETACK, or it is not due yet. Once the node has
-            // spoken there is no place for another, and TCP brings the first.
+            // A repetition: the sender has not seen our SETACK, or it is not due yet. Once the node
+            // has spoken there is no place for another, and TCP brings the first.
             let session = &self.sessions[index];
             if matches!(session.state, State::Open) && !session.node_spoke {
                 self.send_setack(index);
@@ -329,7 +331,8 @@ impl Relay {
         self.effects.push_back(Effect::Write { stream, octets });
     }
 
-    /// The wireless connection is open: introduce the session, send what has waited, enter OPEN-WAIT.
+    /// The wireless connection is open: introduce the session, send what has waited, enter
+    /// OPEN-WAIT.
     fn open(&mut self, now: Instant, index: usize) {
         let session = &mut self.sessions[index];
         let (State::Dialing, Some(setsyn), Some(stream)) = (&session.state, session.setsyn, session.wireless)
@@ -413,7 +416,8 @@ impl Relay {
                 *counter += 1;
                 session.wireless = None;
                 session.early.clear();
-                // Its early data may have filled the window. A sender that is not read would not be seen to hang up.
+                // Its early data may have filled the window. A sender that is not read would not be
+                // seen to hang up.
                 session.limit = self.config.initial_window;
                 self.effects.push_back(Effect::LimitReceive { stream, octets: session.limit });
                 session.state = State::Refused { deadline: now + self.config.setsyn_timeout };
@@ -437,11 +441,12 @@ impl Relay {
     }
 }
 
-/// The window to offer the sender: the node's, less what the gateway holds for it or has on its way to it; at
-/// least two wired segments while that is less, or a node window below one segment would stop the session for
-/// good, and with one the wireless half would wait while the next comes. A plain stream would even wait for a
-/// time-out: the silly window avoidance of both ends (RFC 9293 sections 3.8.6.2.1 and 3.8.6.2.2) holds back what is
-/// smaller than a segment and than half a window. In the printed units the floor of a SET session is one.
+/// The window to offer the sender: the node's, less what the gateway holds for it or has on its way
+/// to it; at least two wired segments while that is less, or a node window below one segment would
+/// stop the session for good, and with one the wireless half would wait while the next comes. A
+/// plain stream would even wait for a time-out: the silly window avoidance of both ends (RFC 9293
+/// sections 3.8.6.2.1 and 3.8.6.2.2) holds back what is smaller than a segment and than half a
+/// window. In the printed units the floor of a SET session is one.
 fn wired_window(config: &RelayConfig, plan: Option<Plan>, node_window: u32, held: u32) -> u32 {
     let window = node_window.min(config.buffer);
     let (window, floor) = match config.units {

@@ -1,5 +1,6 @@
-//! The sender's session manager (the paper's SM at CN, sections 4.2 to 4.7): asks the node, opens sessions
-//! one after another while data already flows on the first, stripes, recovers, and tears down.
+//! The sender's session manager (the paper's SM at CN, sections 4.2 to 4.7): asks the node, opens
+//! sessions one after another while data already flows on the first, stripes, recovers, and tears
+//! down.
 
 mod config;
 mod congestion;
@@ -29,7 +30,8 @@ use super::striping::{AnyStriping, PathView};
 use super::tcp_manager::{Common, Ending, Notice, State, TcpManager};
 use crate::time::{Duration, Instant};
 
-/// Sessions under the keys of one request, at most: a number has one octet, and [`u8::MAX`] is the control stream's.
+/// Sessions under the keys of one request, at most: a number has one octet, and [`u8::MAX`] is the
+/// control stream's.
 pub const MAX_SESSIONS: usize = u8::MAX as usize;
 
 /// Why a transfer failed.
@@ -167,11 +169,13 @@ pub struct Sender {
     again: VecDeque<Again>,
     /// Gateways that have said that they are congested.
     congestion: Congestion,
-    /// Calls since something was last delivered, by which further ones are bounded when no session is left.
+    /// Calls since something was last delivered, by which further ones are bounded when no session
+    /// is left.
     calls: usize,
     /// The session that was called last.
     newest: usize,
-    /// Numbers of sessions that were given since the last request: those before it were of other keys.
+    /// Numbers of sessions that were given since the last request: those before it were of other
+    /// keys.
     numbers: usize,
     /// Of these, those with which no SETSYN was sent.
     unused: Vec<u8>,
@@ -261,20 +265,22 @@ impl Sender {
         sender
     }
 
-    /// The node gets this with the request: what a signer says of the file, at most [`MAX_MANIFEST`](crate::set::MAX_MANIFEST)
-    /// octets, for nodes that ask for it. To be called before anything else; a node that knows no manifests resets the stream.
+    /// The node gets this with the request: what a signer says of the file, at most
+    /// [`MAX_MANIFEST`](crate::set::MAX_MANIFEST) octets, for nodes that ask for it. To be called
+    /// before anything else; a node that knows no manifests resets the stream.
     pub fn bring(&mut self, manifest: Option<Bytes>) {
         self.manifest = manifest;
     }
 
-    /// Goes through these gateways, whatever table the node has; the table decides if there are none. To be called before
-    /// the node's answer is there.
+    /// Goes through these gateways, whatever table the node has; the table decides if there are
+    /// none. To be called before the node's answer is there.
     pub fn go_through(&mut self, gateways: Vec<Gateway>) {
         self.via = gateways;
     }
 
-    /// Gives the transfer up: its outcome is [`Failure::Cancelled`], and where a session can tell the node, the
-    /// node forgets the transfer at once. Nothing happens to one that is over. See [`Sender::give_up`].
+    /// Gives the transfer up: its outcome is [`Failure::Cancelled`], and where a session can tell
+    /// the node, the node forgets the transfer at once. Nothing happens to one that is over. See
+    /// [`Sender::give_up`].
     pub fn cancel(&mut self, _now: Instant) {
         if !self.is_over() {
             self.fail(Failure::Cancelled);
@@ -424,7 +430,8 @@ impl Sender {
         matches!(self.phase, Phase::Ended(_))
     }
 
-    /// Nothing was delivered for too long. If only a copy behind the request was left, that is not what the transfer failed of.
+    /// Nothing was delivered for too long. If only a copy behind the request was left, that is not
+    /// what the transfer failed of.
     fn stall(&mut self, now: Instant) {
         let none_alive = !self.sessions.iter().any(TcpManager::is_alive);
         let lacks = none_alive && self.waiting.is_empty() && self.again.is_empty();
@@ -442,8 +449,9 @@ impl Sender {
         if self.waits_for_room() {
             return Instant::FAR_FUTURE;
         }
-        // A gateway may take long to pass on what it holds, and the node's answer long to come back: TCP on the
-        // wireless half may be waiting for its longest time-outs, and resets the session if it gives up.
+        // A gateway may take long to pass on what it holds, and the node's answer long to come
+        // back: TCP on the wireless half may be waiting for its longest time-outs, and resets the
+        // session if it gives up.
         let carries = self.sessions.iter().any(|s| s.state == State::Opened);
         let patience = if self.config.plan == Plan::Stripe && !carries { 1 } else { 10 };
         self.progress + self.config.stall * patience
@@ -521,8 +529,8 @@ impl Sender {
         self.stale = true;
     }
 
-    /// Calls the next gateway if the last call has been answered or patience has run out; one that was not selected only when no
-    /// session is left.
+    /// Calls the next gateway if the last call has been answered or patience has run out; one that
+    /// was not selected only when no session is left.
     fn call_next(&mut self, now: Instant) {
         if self.awaits_copy(now) || self.is_calling() && now < self.patience {
             return;
@@ -553,7 +561,8 @@ impl Sender {
         }
     }
 
-    /// One session can take all that is left at once: others can only carry copies, so no call waits for another.
+    /// One session can take all that is left at once: others can only carry copies, so no call
+    /// waits for another.
     fn is_nearly_given(&self) -> bool {
         self.unassigned.is_empty() || self.length() <= MAX_COPY
     }
@@ -615,8 +624,8 @@ impl Sender {
         }
     }
 
-    /// All numbers of sessions are used, and none may come twice under the same keys. Once no session is left, the node is asked
-    /// anew: each request has keys, and numbers, of its own.
+    /// All numbers of sessions are used, and none may come twice under the same keys. Once no
+    /// session is left, the node is asked anew: each request has keys, and numbers, of its own.
     fn renew(&mut self, now: Instant, gateway: Gateway, lost: Option<Instant>) {
         if self.sessions.iter().any(TcpManager::is_alive) {
             self.again.push_back(Again { gateway, at: now + self.config.patience, lost });
@@ -671,8 +680,9 @@ impl Sender {
         }
     }
 
-    /// All octets were acknowledged, and the node still lacks some. Whoever acknowledges the last one has delivered all of them, so a
-    /// bit of an earlier acknowledgement has changed on its way: what is not delivered travels again.
+    /// All octets were acknowledged, and the node still lacks some. Whoever acknowledges the last
+    /// one has delivered all of them, so a bit of an earlier acknowledgement has changed on its
+    /// way: what is not delivered travels again.
     fn doubt(&mut self, delivered: u64) {
         self.acknowledged = RangeSet::new();
         self.acknowledged.insert(0, delivered);

@@ -6,7 +6,8 @@ use bytes::Bytes;
 
 use crate::time::Duration;
 
-/// Names a stream between one machine and its driver. The machine names them all, in ascending order.
+/// Names a stream between one machine and its driver. The machine names them all, in ascending
+/// order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct StreamId(pub u32);
 
@@ -69,8 +70,8 @@ pub struct StreamStatus {
 }
 
 impl StreamStatus {
-    /// Octets that TCP would send at once: min(congestion window, receive window) less what is on its way
-    /// (section 4.5).
+    /// Octets that TCP would send at once: min(congestion window, receive window) less what is on
+    /// its way (section 4.5).
     pub fn room(&self) -> u32 {
         self.cwnd.min(self.peer_window).saturating_sub(self.in_flight).saturating_sub(self.unsent)
     }
@@ -88,14 +89,16 @@ pub enum Effect {
         /// Which part of the way.
         leg: Leg,
     },
-    /// Send these octets; the driver holds what the stream does not take yet and counts it as unsent.
+    /// Send these octets; the driver holds what the stream does not take yet and counts it as
+    /// unsent.
     Write {
         /// On this stream.
         stream: StreamId,
         /// In order, after what was written before.
         octets: Bytes,
     },
-    /// Send these octets of the file, which the driver has: only from a sender with [`super::File::Elsewhere`].
+    /// Send these octets of the file, which the driver has: only from a sender with
+    /// [`super::File::Elsewhere`].
     WriteFile {
         /// On this stream.
         stream: StreamId,

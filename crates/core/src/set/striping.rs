@@ -1,8 +1,8 @@
 //! Which session gets the next chunk (section 4.5).
 //!
-//! A policy sees every session that may be written to and the file's state, and names a session or none; the
-//! session manager cuts the chunk to what TCP would send at once, min(congestion window, receive window) less
-//! what is on its way, whichever policy chose.
+//! A policy sees every session that may be written to and the file's state, and names a session or
+//! none; the session manager cuts the chunk to what TCP would send at once, min(congestion window,
+//! receive window) less what is on its way, whichever policy chose.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -60,7 +60,8 @@ pub struct FileView {
 
 /// A striping policy.
 pub trait Striping: fmt::Debug + Send {
-    /// The index of the session that gets the next chunk; `None` to wait, as is any other that could not have it.
+    /// The index of the session that gets the next chunk; `None` to wait, as is any other that
+    /// could not have it.
     fn choose(&mut self, paths: &[PathView], file: &FileView) -> Option<usize>;
 }
 
@@ -103,12 +104,13 @@ impl Striping for Window {
     }
 }
 
-/// The least that a chunk is cut to, octets, if as much is left: four segments of the smallest wireless connection.
+/// The least that a chunk is cut to, octets, if as much is left: four segments of the smallest
+/// wireless connection.
 pub(super) const SMALLEST_CHUNK: u64 = 324;
 
-/// Earliest arrival, and only where it helps: a session gets the chunk if it would deliver it before the
-/// others together could deliver all that is left without it, and if what faster ones send until it is
-/// acknowledged fits the node's buffer behind it.
+/// Earliest arrival, and only where it helps: a session gets the chunk if it would deliver it
+/// before the others together could deliver all that is left without it, and if what faster ones
+/// send until it is acknowledged fits the node's buffer behind it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Predictive;
 
@@ -120,16 +122,16 @@ impl Striping for Predictive {
     }
 }
 
-/// The sessions that carry the file: the fastest, and of the others, from fast to slow, each whose chunk leaves
-/// room in the node's buffer for what faster ones send until it is acknowledged. A window that a slow session
-/// holds up costs a fast one more than the chunk brings.
+/// The sessions that carry the file: the fastest, and of the others, from fast to slow, each whose
+/// chunk leaves room in the node's buffer for what faster ones send until it is acknowledged. A
+/// window that a slow session holds up costs a fast one more than the chunk brings.
 fn team(paths: &[PathView], file: &FileView) -> Vec<usize> {
     // A session that has nothing on its way and takes nothing is no rival: its gateway may be dead.
     let rival = |p: &PathView| p.usable && (p.outstanding > 0 || p.chunk > 0);
     let mut team: Vec<usize> = (0..paths.len()).filter(|i| rival(&paths[*i])).collect();
     team.sort_by_key(|i| Reverse(paths[*i].rate));
-    // A session needs a chunk on its way while the one before is acknowledged: a small buffer feeds few. Those of which
-    // nothing is known yet show what they are with one chunk each.
+    // A session needs a chunk on its way while the one before is acknowledged: a small buffer feeds
+    // few. Those of which nothing is known yet show what they are with one chunk each.
     let most = (file.buffer / (2 * SMALLEST_CHUNK)).max(1);
     let (mut faster, mut members) = (0, 0);
     team.retain(|i| {
@@ -143,8 +145,8 @@ fn team(paths: &[PathView], file: &FileView) -> Vec<usize> {
     team
 }
 
-/// Whether the node's buffer has room for a chunk and what sessions of together `faster` octets per second send
-/// behind it until it is acknowledged.
+/// Whether the node's buffer has room for a chunk and what sessions of together `faster` octets per
+/// second send behind it until it is acknowledged.
 pub(super) fn fits(chunk: u64, time_for_chunk: Duration, faster: u64, file: &FileView) -> bool {
     let behind = octets_in(faster, time_for_chunk).min(file.unassigned);
     behind == 0 || chunk + behind <= file.buffer

@@ -1,8 +1,8 @@
 //! One session of the sender, through one gateway (the paper's TM, section 4.2.1).
 //!
 //! The session manager speaks to it by the paper's six functions: [`TcpManager::call`] and
-//! [`TcpManager::release`] open and close it, [`Notice::Opened`] and [`Notice::Closed`] are its `opened()` and
-//! `closed()`, `write` gives it a chunk and [`Notice::Read`] is `read()`.
+//! [`TcpManager::release`] open and close it, [`Notice::Opened`] and [`Notice::Closed`] are its
+//! `opened()` and `closed()`, `write` gives it a chunk and [`Notice::Read`] is `read()`.
 //!
 //! ```text
 //!            call            stream opened          SETACK
@@ -121,7 +121,8 @@ pub struct TcpManager {
     pub(super) called: Instant,
     /// A SETSYN was sent, with the number of this session.
     pub(super) greeted: bool,
-    /// Octets that earlier sessions through this gateway had carried whose place in the list this one took: written, received.
+    /// Octets that earlier sessions through this gateway had carried whose place in the list this
+    /// one took: written, received.
     pub(super) earlier: (u64, u64),
     /// Since when this gateway had no session, if it was lost before this one.
     pub(super) lost: Option<Instant>,
@@ -187,9 +188,10 @@ impl TcpManager {
         }
     }
 
-    /// Ends the session because the transfer has failed, and tells the node so if its stream is open that far:
-    /// what is written is whole chunks, so CANCEL stands between messages. The stream is closed after it, not
-    /// reset, or it would not arrive. Where plain octets flow or no node is there yet, a reset has to do.
+    /// Ends the session because the transfer has failed, and tells the node so if its stream is
+    /// open that far: what is written is whole chunks, so CANCEL stands between messages. The
+    /// stream is closed after it, not reset, or it would not arrive. Where plain octets flow or no
+    /// node is there yet, a reset has to do.
     pub(super) fn cancel(&mut self, ending: Ending, out: &mut VecDeque<Effect>) {
         if self.state != State::Opened || self.join.plan == Plan::Split {
             return self.cut(ending, out);
@@ -257,7 +259,8 @@ impl TcpManager {
                     self.cut(Ending::Silent, out);
                     return alloc::vec![Notice::Closed];
                 }
-                // After data, a second SETSYN would be read as part of it; then only patience is left.
+                // After data, a second SETSYN would be read as part of it; then only patience is
+                // left.
                 if self.written == 0 {
                     self.send_setsyn(now, sent + 1, out);
                 } else {
@@ -386,7 +389,8 @@ impl TcpManager {
         }
     }
 
-    /// The node has received so many octets on this session: its stream is in order, so we know which.
+    /// The node has received so many octets on this session: its stream is in order, so we know
+    /// which.
     pub(super) fn handle_received(&mut self, now: Instant, received: u64) {
         // More than was written, or less than before, is a lie that harms nobody but its author.
         self.received = received.clamp(self.received, self.written);

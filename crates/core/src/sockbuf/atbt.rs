@@ -1,4 +1,5 @@
-//! Automatic TCP buffer tuning, with memory balancing: as Figures 1 and 2 print it, and as its authors have it.
+//! Automatic TCP buffer tuning, with memory balancing: as Figures 1 and 2 print it, and as its
+//! authors have it.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -6,8 +7,9 @@ use alloc::vec::Vec;
 use super::policy::{Host, Policy};
 use super::view::{Connection, ConnectionId};
 
-/// Figures 1 and 2 with `hiwat_fair_share` of each connection by itself. What they leave open (erratum B10): a first
-/// share is the pool by the number of connections, and the sums begin at 0 each time.
+/// Figures 1 and 2 with `hiwat_fair_share` of each connection by itself. What they leave open
+/// (erratum B10): a first share is the pool by the number of connections, and the sums begin at 0
+/// each time.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Printed {
     shares: BTreeMap<ConnectionId, u64>,
@@ -48,9 +50,9 @@ impl Policy for Printed {
     }
 }
 
-/// One share for all, counted anew each time. From below the max-min fair share it comes there in no more steps than there
-/// are connections, and never past it; from above it falls below first. A buffer is left alone while it is between two
-/// and four windows (erratum B18).
+/// One share for all, counted anew each time. From below the max-min fair share it comes there in
+/// no more steps than there are connections, and never past it; from above it falls below first. A
+/// buffer is left alone while it is between two and four windows (erratum B18).
 #[derive(Clone, Debug, Default)]
 pub(super) struct Original {
     share: Option<u64>,

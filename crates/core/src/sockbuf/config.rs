@@ -5,14 +5,15 @@ use thiserror::Error;
 use super::pid::Gains;
 use crate::time::Duration;
 
-/// How a pool is divided. [`Config::default`] is ours, [`Config::paper`] the paper as the errata read it.
+/// How a pool is divided. [`Config::default`] is ours, [`Config::paper`] the paper as the errata
+/// read it.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Config {
-    /// Octets of all send buffers together, `Threshold_Mem`: 1 to 2^50. 2 MB, the paper's low memory (Table 1); its high
-    /// memory is 100 MB.
+    /// Octets of all send buffers together, `Threshold_Mem`: 1 to 2^50. 2 MB, the paper's low
+    /// memory (Table 1); its high memory is 100 MB.
     pub threshold: u64,
-    /// Time between two decisions, above 0. The paper does not say; 0.5 s, as memory balancing runs twice a second (section
-    /// 2.2, erratum B8).
+    /// Time between two decisions, above 0. The paper does not say; 0.5 s, as memory balancing runs
+    /// twice a second (section 2.2, erratum B8).
     pub period: Duration,
     /// What a new connection asks for until the first decision, octets: 128 kB (Table 1).
     pub initial: u64,
@@ -25,16 +26,16 @@ pub struct Config {
 pub enum PolicyConfig {
     /// The paper's controller and resource manager (section 3).
     Pid(PidConfig),
-    /// Automatic TCP buffer tuning as Figures 1 and 2 print it: twice the window, and a fair share for each connection. An
-    /// old connection that was small keeps its small share (erratum B10).
+    /// Automatic TCP buffer tuning as Figures 1 and 2 print it: twice the window, and a fair share
+    /// for each connection. An old connection that was small keeps its small share (erratum B10).
     Atbt,
-    /// The same as Semke, Mahdavi and Mathis have it (1998): between two and four windows, and one fair share for all,
-    /// which settles at the max-min share (errata B10, B18).
+    /// The same as Semke, Mahdavi and Mathis have it (1998): between two and four windows, and one
+    /// fair share for all, which settles at the max-min share (errata B10, B18).
     AtbtOriginal,
     /// Dynamic right-sizing: twice what was acknowledged within a round trip.
     RightSizing,
-    /// Twice the bandwidth-delay product of each connection by what link layers report, at most a max-min fair share: what the
-    /// paper's controller knows, without the controller.
+    /// Twice the bandwidth-delay product of each connection by what link layers report, at most a
+    /// max-min fair share: what the paper's controller knows, without the controller.
     Product,
     /// This many octets for each connection.
     Fixed(u64),
@@ -49,7 +50,8 @@ pub struct PidConfig {
     pub set_point: SetPoint,
     /// The set-point in bandwidth-delay products, above 0 and at most 1000: 2 (Figure 6 line 2).
     pub products: f64,
-    /// Weight of the newest occupancy in its average, above 0 and at most 1: 0.3 (section 3.1, erratum B12).
+    /// Weight of the newest occupancy in its average, above 0 and at most 1: 0.3 (section 3.1,
+    /// erratum B12).
     pub alpha: f64,
     /// The same for the deviation: 0.3.
     pub beta: f64,
@@ -59,9 +61,10 @@ pub struct PidConfig {
     pub excess: Excess,
     /// How the manager allocates.
     pub allocation: Allocation,
-    /// The part of an n-th of the pool, with n connections, that each of them can count on: 0 to 1. The paper has 0, that is one
-    /// segment: a single connection with a small bandwidth-delay product gets little, and a striped one whose links were
-    /// gone for a while finds nothing unused any more. No effect with [`Allocation::Printed`].
+    /// The part of an n-th of the pool, with n connections, that each of them can count on: 0 to 1.
+    /// The paper has 0, that is one segment: a single connection with a small bandwidth-delay
+    /// product gets little, and a striped one whose links were gone for a while finds nothing
+    /// unused any more. No effect with [`Allocation::Printed`].
     pub guarantee: f64,
 }
 
@@ -72,8 +75,8 @@ pub struct PidConfig {
 pub enum SetPoint {
     /// Each micro-flow's bandwidth times its own RTT, added up (erratum B9).
     PerFlow,
-    /// All bandwidth times the longest RTT: what one buffer must hold whose octets leave in order, since those of the fast
-    /// flows wait for those of the slowest (RFC 6182, section 5.3).
+    /// All bandwidth times the longest RTT: what one buffer must hold whose octets leave in order,
+    /// since those of the fast flows wait for those of the slowest (RFC 6182, section 5.3).
     Slowest,
 }
 
@@ -95,8 +98,8 @@ pub enum Deviation {
 pub enum Excess {
     /// Bandwidth (Figure 4 line 10).
     Bandwidth,
-    /// Bandwidth times RTT, for which section 2.2 argues (erratum B11): of two connections with the same bandwidth the
-    /// one with the longer way needs more.
+    /// Bandwidth times RTT, for which section 2.2 argues (erratum B11): of two connections with the
+    /// same bandwidth the one with the longer way needs more.
     Product,
 }
 
@@ -105,13 +108,14 @@ pub enum Excess {
 #[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize), serde(rename_all = "kebab-case"))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Allocation {
-    /// As the text around it says (errata B1, B2): the striped connection gets the controller's output, at most what is
-    /// unused, and the others share the rest of the pool.
+    /// As the text around it says (errata B1, B2): the striped connection gets the controller's
+    /// output, at most what is unused, and the others share the rest of the pool.
     Corrected,
-    /// As printed, lines 4 to 10. If the output is less than what is unused, be it negative, the striped connection gets
-    /// all that is unused; else all of the output, though it is not there. Of each other connection its old size is taken
-    /// from the pool, and it gets its proportion of that; the proportions are of all connections. The controller knows no
-    /// range, and adds up errors without end. What does not fit is cut by the pool, and counted
+    /// As printed, lines 4 to 10. If the output is less than what is unused, be it negative, the
+    /// striped connection gets all that is unused; else all of the output, though it is not there.
+    /// Of each other connection its old size is taken from the pool, and it gets its proportion of
+    /// that; the proportions are of all connections. The controller knows no range, and adds up
+    /// errors without end. What does not fit is cut by the pool, and counted
     /// ([`Counters::cut`](super::Counters::cut)).
     Printed,
 }
@@ -158,8 +162,9 @@ impl Default for Config {
 }
 
 impl Default for PidConfig {
-    /// Ours: [`Gains::DAMPED`], the rest in proportion to bandwidth-delay products, and a guarantee of 0.6. With a guarantee of
-    /// 0.5 a connection carries slightly less than half of its share, as a smaller buffer recovers more slowly from losses.
+    /// Ours: [`Gains::DAMPED`], the rest in proportion to bandwidth-delay products, and a guarantee
+    /// of 0.6. With a guarantee of 0.5 a connection carries slightly less than half of its share,
+    /// as a smaller buffer recovers more slowly from losses.
     fn default() -> Self {
         Self { gains: Gains::DAMPED, excess: Excess::Product, guarantee: 0.6, ..Self::paper() }
     }

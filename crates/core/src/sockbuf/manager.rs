@@ -12,8 +12,8 @@ use super::policy::{Host, Policy};
 use super::share::{divide, fit};
 use super::view::{Connection, ConnectionId, Kind};
 
-/// The paper's policy. Several striped connections each have a controller, and take what is unused in the order of their
-/// numbers.
+/// The paper's policy. Several striped connections each have a controller, and take what is unused
+/// in the order of their numbers.
 #[derive(Clone, Debug)]
 pub(super) struct Manager {
     config: PidConfig,
@@ -26,7 +26,8 @@ impl Manager {
         Self { config, agent: Agent::default(), controllers: BTreeMap::new() }
     }
 
-    /// `SetThresholdPID`: line 2 of Figure 6, octets (erratum B9). `None` if the demand is not known.
+    /// `SetThresholdPID`: line 2 of Figure 6, octets (erratum B9). `None` if the demand is not
+    /// known.
     fn set_point(&self, connection: &Connection) -> Option<f64> {
         let product = match self.config.set_point {
             SetPoint::PerFlow => connection.product()?,
@@ -35,7 +36,8 @@ impl Manager {
         Some(self.config.products * product)
     }
 
-    /// `AggSpace`: what the others leave unused (erratum B6). A striped connection's own slack does not count (erratum B7).
+    /// `AggSpace`: what the others leave unused (erratum B6). A striped connection's own slack does
+    /// not count (erratum B7).
     fn unused(&mut self, host: &Host<'_>) -> f64 {
         let mut unused = 0.0;
         for connection in host.connections {
@@ -61,7 +63,8 @@ impl Manager {
         let mut sizes: Vec<u64> = host.connections.iter().map(|c| c.target).collect();
         // What nobody has is unused, too.
         let mut available = self.unused(host) + host.threshold.saturating_sub(sizes.iter().sum()) as f64;
-        // What no other connection may take: one segment for each, and its guaranteed part of the pool.
+        // What no other connection may take: one segment for each, and its guaranteed part of the
+        // pool.
         let least: Vec<u64> = host.connections.iter().map(|c| u64::from(c.mss)).collect();
         let part = self.config.guarantee * host.threshold as f64 / sizes.len().max(1) as f64;
         let floors = fit(&vec![part as u64; sizes.len()], &least, host.threshold);
@@ -73,7 +76,8 @@ impl Manager {
             let others =
                 striped.iter().filter(|other| *other != i).map(|other| sizes[*other].max(floors[*other]));
             let size = sizes[*i] as f64;
-            // min(output, AvailableSpace), which is also what makes a buffer in excess smaller (errata B1, B17).
+            // min(output, AvailableSpace), which is also what makes a buffer in excess smaller
+            // (errata B1, B17).
             let most = host.threshold.saturating_sub(kept + others.sum::<u64>()) as f64;
             let range = least[*i] as f64..=most.min((size + available).max(floors[*i] as f64));
             let Some(next) = self.control(connection, sizes[*i], range) else { continue };
@@ -91,8 +95,8 @@ impl Manager {
         sizes
     }
 
-    /// Figure 5 to the letter, with the indices of erratum B3. What is no size (below 0, or beyond 64 bits) becomes the
-    /// nearest that is one.
+    /// Figure 5 to the letter, with the indices of erratum B3. What is no size (below 0, or beyond
+    /// 64 bits) becomes the nearest that is one.
     fn printed(&mut self, host: &Host<'_>) -> Vec<u64> {
         let available = self.unused(host);
         let weigh = |c: &Connection| weight(c, self.config.excess);

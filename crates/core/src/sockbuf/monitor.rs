@@ -1,4 +1,5 @@
-//! The monitoring agent (Figure 4, errata B4 to B7, B11, B12). Its averages are reals, as the paper has them.
+//! The monitoring agent (Figure 4, errata B4 to B7, B11, B12). Its averages are reals, as the paper
+//! has them.
 
 use alloc::collections::BTreeMap;
 
@@ -18,9 +19,9 @@ struct Average {
 }
 
 impl Agent {
-    /// Lines 2 to 5 with `t - 1` on the right (erratum B5): what the connection leaves unused of its buffer, octets. Less
-    /// than nothing counts as nothing (erratum B7). The first average is the first occupancy: from 0 on, a new
-    /// connection's buffer would count as unused.
+    /// Lines 2 to 5 with `t - 1` on the right (erratum B5): what the connection leaves unused of
+    /// its buffer, octets. Less than nothing counts as nothing (erratum B7). The first average is
+    /// the first occupancy: from 0 on, a new connection's buffer would count as unused.
     pub(super) fn observe(&mut self, connection: &Connection, config: &PidConfig) -> f64 {
         let occupied = connection.occupied as f64;
         let first = Average { occupied, deviation: 0.0 };
@@ -41,7 +42,8 @@ impl Agent {
     }
 }
 
-/// The numerator of `proportion` (lines 7 and 10, erratum B6); 0 for a connection of which nothing is known.
+/// The numerator of `proportion` (lines 7 and 10, erratum B6); 0 for a connection of which nothing
+/// is known.
 pub(super) fn weight(connection: &Connection, excess: Excess) -> f64 {
     match excess {
         Excess::Bandwidth => connection.rate(),

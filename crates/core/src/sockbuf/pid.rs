@@ -4,8 +4,9 @@ use core::ops::RangeInclusive;
 
 /// The constants of the controller, per cycle; each is 0 or more.
 ///
-/// What the controller gives is added to the size (Figure 5 line 7), so the loop integrates once more than the controller
-/// does. With `z` one cycle the roots of the loop are those of `z^3 + (kp + ki + kd - 2) z^2 + (1 - kp - 2 kd) z + kd`.
+/// What the controller gives is added to the size (Figure 5 line 7), so the loop integrates once
+/// more than the controller does. With `z` one cycle the roots of the loop are those of
+/// `z^3 + (kp + ki + kd - 2) z^2 + (1 - kp - 2 kd) z + kd`.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Gains {
     /// Of the error.
@@ -17,18 +18,20 @@ pub struct Gains {
 }
 
 impl Gains {
-    /// Section 3.2. The loop is stable, but badly damped: an overshoot of 52 %, and 159 cycles until 2 % are left
-    /// (erratum B8).
+    /// Section 3.2. The loop is stable, but badly damped: an overshoot of 52 %, and 159 cycles
+    /// until 2 % are left (erratum B8).
     pub const PAPER: Self = Self { kp: 0.05, ki: 0.01, kd: 0.04 };
 
     /// Ours: an overshoot of 0.5 %, and 12 cycles. They follow from three conditions.
     ///
-    /// * All gains four times as large shall not swing: the fast root, near `1 - 4 kp`, is not negative. So `kp` is 1/4.
-    /// * Two integrators in a row cannot but overshoot after a step, since the errors add up to 0 in the end. By how much
-    ///   depends on `ki / kp^2`, which is four times as large with a quarter of the gains: there it shall be below 2 %,
-    ///   so that the size comes within 2 % once and stays. That allows `ki` up to 0.00035; we take 0.0003.
-    /// * `kd` works on the difference of what is already a difference: the loop gets slower, not better damped, and errors
-    ///   in the reports come through at once. So it is 0.
+    /// * All gains four times as large shall not swing: the fast root, near `1 - 4 kp`, is not
+    ///   negative. So `kp` is 1/4.
+    /// * Two integrators in a row cannot but overshoot after a step, since the errors add up to 0
+    ///   in the end. By how much depends on `ki / kp^2`, which is four times as large with a
+    ///   quarter of the gains: there it shall be below 2 %, so that the size comes within 2 % once
+    ///   and stays. That allows `ki` up to 0.00035; we take 0.0003.
+    /// * `kd` works on the difference of what is already a difference: the loop gets slower, not
+    ///   better damped, and errors in the reports come through at once. So it is 0.
     pub const DAMPED: Self = Self { kp: 0.25, ki: 0.0003, kd: 0.0 };
 
     /// All gains so many times as large.
@@ -51,11 +54,12 @@ impl Controller {
         Self { gains, sum: 0.0, last: None }
     }
 
-    /// The size after this cycle: the present one and the controller's output, within `range`. All are octets and finite.
-    /// In the first cycle there is no difference from a last error.
+    /// The size after this cycle: the present one and the controller's output, within `range`. All
+    /// are octets and finite. In the first cycle there is no difference from a last error.
     ///
-    /// While the range cuts the output, the sum of errors is frozen (erratum B8), except for errors that lead back: a sum
-    /// that no error may lessen would hold the size at the end of the range for ever.
+    /// While the range cuts the output, the sum of errors is frozen (erratum B8), except for errors
+    /// that lead back: a sum that no error may lessen would hold the size at the end of the range
+    /// for ever.
     pub fn next(&mut self, set_point: f64, size: f64, range: RangeInclusive<f64>) -> f64 {
         let (least, most) = range.into_inner();
         let error = set_point - size;

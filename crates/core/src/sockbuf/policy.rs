@@ -18,8 +18,8 @@ pub(super) struct Host<'a> {
 
 /// Who divides the pool.
 pub(super) trait Policy {
-    /// A size for each connection, in their order. What is below one MSS or together above the pool is mended by the
-    /// tuner.
+    /// A size for each connection, in their order. What is below one MSS or together above the pool
+    /// is mended by the tuner.
     fn sizes(&mut self, host: &Host<'_>) -> Vec<u64>;
 
     /// What was remembered of this connection is of no use any more.

@@ -1,4 +1,5 @@
-//! Who has what of the pool. Nothing grows before something else has shrunk, and nothing shrinks below what is in it.
+//! Who has what of the pool. Nothing grows before something else has shrunk, and nothing shrinks
+//! below what is in it.
 
 use alloc::vec::Vec;
 
@@ -12,15 +13,15 @@ pub struct Assignment {
     pub id: ConnectionId,
     /// The size that was decided, octets, at least one MSS.
     pub target: u64,
-    /// What of the pool is the connection's now, octets. Above the target while the buffer holds more than that; below while
-    /// others do. It follows by further assignments.
+    /// What of the pool is the connection's now, octets. Above the target while the buffer holds
+    /// more than that; below while others do. It follows by further assignments.
     pub limit: u64,
 }
 
 impl Assignment {
-    /// Octets up to which the buffer is to be filled from now on. While it holds more than its target it takes nothing: an
-    /// application that writes as soon as there is room would otherwise fill it up to the limit again and again, and what was
-    /// meant for others would never be free.
+    /// Octets up to which the buffer is to be filled from now on. While it holds more than its
+    /// target it takes nothing: an application that writes as soon as there is room would otherwise
+    /// fill it up to the limit again and again, and what was meant for others would never be free.
     pub fn size(&self) -> u64 {
         self.target.min(self.limit)
     }
@@ -53,8 +54,8 @@ impl Pool {
         targets.iter().zip(asks).any(|(target, ask)| target < ask)
     }
 
-    /// Lets limits follow their targets as far as they can: down to what is in the buffer, then up to what that has freed,
-    /// one segment for each first.
+    /// Lets limits follow their targets as far as they can: down to what is in the buffer, then up
+    /// to what that has freed, one segment for each first.
     pub(super) fn settle(&mut self) {
         for connection in &mut self.connections {
             if connection.limit > connection.target {
@@ -89,7 +90,8 @@ impl Pool {
     }
 }
 
-/// What is not there for others. An owner that was slow to act has more in the buffer than it was told.
+/// What is not there for others. An owner that was slow to act has more in the buffer than it was
+/// told.
 fn holds(connection: &Connection) -> u128 {
     u128::from(connection.limit.max(connection.occupied))
 }

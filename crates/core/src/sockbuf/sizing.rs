@@ -7,10 +7,12 @@ use super::policy::{Host, Policy};
 use super::view::{Connection, ConnectionId};
 use crate::time::Duration;
 
-/// Dynamic right-sizing (Fisk and Feng 2001): room for twice what arrives within a round trip, never less than before.
+/// Dynamic right-sizing (Fisk and Feng 2001): room for twice what arrives within a round trip,
+/// never less than before.
 ///
-/// There the receiver estimates, and advertises a window. Here it is the sender, by what is acknowledged, which is the same
-/// octets half a round trip later: the buffers in question are the sender's, and a receiver cannot ask for them.
+/// There the receiver estimates, and advertises a window. Here it is the sender, by what is
+/// acknowledged, which is the same octets half a round trip later: the buffers in question are the
+/// sender's, and a receiver cannot ask for them.
 #[derive(Clone, Debug)]
 pub(super) struct RightSizing {
     initial: u64,
@@ -49,8 +51,8 @@ impl Policy for RightSizing {
     }
 }
 
-/// Twice the bandwidth-delay product of each connection; twice the window as long as that is not known. The pool's max-min
-/// shares limit it.
+/// Twice the bandwidth-delay product of each connection; twice the window as long as that is not
+/// known. The pool's max-min shares limit it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Product;
 

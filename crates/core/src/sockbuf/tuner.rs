@@ -41,11 +41,13 @@ enum Chosen {
 pub struct Counters {
     /// Decisions.
     pub decisions: u64,
-    /// Decisions of a policy that did not fit into the pool, and were cut to the max-min share of what was asked for.
+    /// Decisions of a policy that did not fit into the pool, and were cut to the max-min share of
+    /// what was asked for.
     pub cut: u64,
     /// Bandwidth reports that were negative, above 10^15 bit/s or no number; they were ignored.
     pub bad_bandwidths: u64,
-    /// Segments of no octets, or too long for one of each connection to fit into the pool; they were ignored.
+    /// Segments of no octets, or too long for one of each connection to fit into the pool; they
+    /// were ignored.
     pub bad_segments: u64,
     /// Views and closings of connections that are not open; they were ignored.
     pub unknown: u64,
@@ -63,7 +65,8 @@ pub enum OpenError {
     /// Segments of no octets.
     #[error("the MSS must be at least one octet")]
     NoSegment,
-    /// The pool has no room for one segment of each connection. Close one, or begin with a larger pool.
+    /// The pool has no room for one segment of each connection. Close one, or begin with a larger
+    /// pool.
     #[error("one segment for each connection is {needed} octets, and the threshold {threshold}")]
     Full {
         /// Octets that one segment of each takes.
@@ -109,8 +112,8 @@ impl Tuner {
         Ok(Self { config, policy, pool, decided: None, due: now, counters: Counters::default() })
     }
 
-    /// A connection begins, with segments of up to `mss` octets. It asks for [`Config::initial`] until the next decision;
-    /// if the pool is full, those that have most make room.
+    /// A connection begins, with segments of up to `mss` octets. It asks for [`Config::initial`]
+    /// until the next decision; if the pool is full, those that have most make room.
     ///
     /// # Errors
     /// It is open already, `mss` is 0, or one segment of each connection is more than the pool.
@@ -150,12 +153,13 @@ impl Tuner {
         self.pool.settle();
     }
 
-    /// The pool is larger or smaller from now on. If it is smaller, targets are cut at once, and limits follow as buffers
-    /// drain: until then they may be together as much as the pool was before.
+    /// The pool is larger or smaller from now on. If it is smaller, targets are cut at once, and
+    /// limits follow as buffers drain: until then they may be together as much as the pool was
+    /// before.
     ///
     /// # Errors
-    /// A threshold that no configuration may have, or that has no room for one segment of each connection; then all stays
-    /// as it is.
+    /// A threshold that no configuration may have, or that has no room for one segment of each
+    /// connection; then all stays as it is.
     pub fn set_threshold(&mut self, threshold: u64) -> Result<(), ThresholdError> {
         Config { threshold, ..self.config }.check()?;
         let needed = self.pool.least();
@@ -168,8 +172,9 @@ impl Tuner {
         Ok(())
     }
 
-    /// How connections stand. When [`Tuner::next_timeout`] has come, sizes are decided anew, with what was last seen of
-    /// those that are not among the views; before that, what has drained is passed on, and no more.
+    /// How connections stand. When [`Tuner::next_timeout`] has come, sizes are decided anew, with
+    /// what was last seen of those that are not among the views; before that, what has drained is
+    /// passed on, and no more.
     pub fn handle_views(&mut self, now: Instant, views: &[View<'_>]) {
         for view in views {
             match self.pool.find(view.id) {
@@ -190,14 +195,14 @@ impl Tuner {
         self.pool.settle();
     }
 
-    /// The next answer, in the order in which they must be carried out. None of them makes the limits together more than
-    /// the pool.
+    /// The next answer, in the order in which they must be carried out. None of them makes the
+    /// limits together more than the pool.
     pub fn poll_assignment(&mut self) -> Option<Assignment> {
         self.pool.poll()
     }
 
-    /// When views are due: one [`Config::period`] after the last decision. `None` while there is no connection. Answered
-    /// by [`Tuner::handle_views`].
+    /// When views are due: one [`Config::period`] after the last decision. `None` while there is no
+    /// connection. Answered by [`Tuner::handle_views`].
     pub fn next_timeout(&self) -> Option<Instant> {
         (!self.pool.connections.is_empty()).then_some(self.due)
     }

@@ -13,7 +13,8 @@ pub struct ConnectionId(pub u32);
 pub enum Kind {
     /// One; of several the tuner sees the sum.
     Single,
-    /// Micro-flows over several interfaces, one buffer for all. It stays striped while interfaces are gone.
+    /// Micro-flows over several interfaces, one buffer for all. It stays striped while interfaces
+    /// are gone.
     Striped,
 }
 
@@ -35,11 +36,13 @@ pub struct View<'a> {
 pub struct FlowView {
     /// Which interface it uses; the owner's number.
     pub interface: u32,
-    /// What the link layer reports, bit/s: 0 to 10^15. Anything else is ignored and counted, and the interface's last
-    /// report stays. `None`: no report; then the flow's window in each RTT is taken for it.
+    /// What the link layer reports, bit/s: 0 to 10^15. Anything else is ignored and counted, and
+    /// the interface's last report stays. `None`: no report; then the flow's window in each RTT is
+    /// taken for it.
     pub bandwidth: Option<f64>,
-    /// Round trip, once measured. The least of late is right, the smoothed one is not: where the buffer itself makes the
-    /// queue, a longer RTT asks for a larger buffer, which makes the RTT longer.
+    /// Round trip, once measured. The least of late is right, the smoothed one is not: where the
+    /// buffer itself makes the queue, a longer RTT asks for a larger buffer, which makes the RTT
+    /// longer.
     pub rtt: Option<Duration>,
     /// The congestion window, octets.
     pub window: u64,
@@ -69,7 +72,8 @@ pub struct Connection {
     pub mss: u32,
     /// The size that was decided, octets.
     pub target: u64,
-    /// The size that holds, octets: more than the target until the buffer has drained, less until others have.
+    /// The size that holds, octets: more than the target until the buffer has drained, less until
+    /// others have.
     pub limit: u64,
     /// Octets in the buffer, by the last view.
     pub occupied: u64,

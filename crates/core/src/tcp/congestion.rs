@@ -1,7 +1,8 @@
-//! Congestion control: one trait, dispatched by an enum. [`CongestionAlgorithm::Custom`] is one of somebody else's.
+//! Congestion control: one trait, dispatched by an enum. [`CongestionAlgorithm::Custom`] is one of
+//! somebody else's.
 //!
-//! A controller says how large the window is and nothing else. What is sent again, and the inflation of the
-//! window during fast recovery (RFC 5681 section 3.2), belong to the sender.
+//! A controller says how large the window is and nothing else. What is sent again, and the
+//! inflation of the window during fast recovery (RFC 5681 section 3.2), belong to the sender.
 
 mod adaptive;
 mod bbr;
@@ -37,16 +38,17 @@ pub enum CongestionAlgorithm {
     NewReno,
     /// RFC 9438.
     Cubic,
-    /// RFC 6356: as NewReno, but the windows of all subflows of one Multipath TCP connection together grow no faster than
-    /// one. On a connection that is no subflow it is NewReno.
+    /// RFC 6356: as NewReno, but the windows of all subflows of one Multipath TCP connection
+    /// together grow no faster than one. On a connection that is no subflow it is NewReno.
     Coupled,
-    /// TCP Westwood+: NewReno, but a loss sets the window to what the path was seen to deliver (Grieco and Mascolo,
-    /// CCR 34(2), 2004).
+    /// TCP Westwood+: NewReno, but a loss sets the window to what the path was seen to deliver
+    /// (Grieco and Mascolo, CCR 34(2), 2004).
     Westwood,
-    /// BBR version 3 (draft-ietf-ccwg-bbr): rate and window follow a model of the path. Always paced; a mark counts as a loss.
+    /// BBR version 3 (draft-ietf-ccwg-bbr): rate and window follow a model of the path. Always
+    /// paced; a mark counts as a loss.
     Bbr,
-    /// A-NewReno, NewReno between two windows for long paths over radio ("Multipath TCP Over Multi-Hop Heterogeneous
-    /// Wireless IoT Networks", ICC 2024, section IV).
+    /// A-NewReno, NewReno between two windows for long paths over radio ("Multipath TCP Over
+    /// Multi-Hop Heterogeneous Wireless IoT Networks", ICC 2024, section IV).
     #[cfg_attr(feature = "serde", serde(rename = "adaptive-newreno"))]
     AdaptiveNewReno(AdaptiveNewReno),
     /// A user's own. Its window is taken to be a segment where it says less.
@@ -78,21 +80,22 @@ pub enum AdaptivePhases {
     /// The window grows once in `update_every` rounds, up to its bound.
     #[default]
     Grow,
-    /// The window grows in each round as long as that delivers more per second. Then the window that has delivered most is held
-    /// until it delivers less than half of that, or until a loss; `update_every` does not count.
+    /// The window grows in each round as long as that delivers more per second. Then the window
+    /// that has delivered most is held until it delivers less than half of that, or until a loss;
+    /// `update_every` does not count.
     ExploreHold,
 }
 
 /// What one acknowledgement is worth when the window grows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ByteCounting {
-    /// The same whatever it covers: one segment in slow start, its share of one segment afterwards, so that
-    /// delayed acknowledgements slow the growth down. The TCP of the papers' models.
+    /// The same whatever it covers: one segment in slow start, its share of one segment afterwards,
+    /// so that delayed acknowledgements slow the growth down. The TCP of the papers' models.
     Off,
     /// What it covers (RFC 3465, RFC 5681 section 3.1).
     On {
-        /// Most segments that one acknowledgement may add in slow start (`L` of RFC 3465 section 2.2: 1 or
-        /// 2); 1 while a time-out is repaired.
+        /// Most segments that one acknowledgement may add in slow start (`L` of RFC 3465 section
+        /// 2.2: 1 or 2); 1 while a time-out is repaired.
         limit: u8,
     },
 }
@@ -103,7 +106,8 @@ pub type CustomCongestion = Custom<dyn Controller, Start>;
 /// What a controller is made from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Start {
-    /// The initial window, in octets. Before the handshake is over it is one segment, and a controller is made again then.
+    /// The initial window, in octets. Before the handshake is over it is one segment, and a
+    /// controller is made again then.
     pub cwnd: u32,
     /// The slow-start threshold, in octets; `u32::MAX` is unbounded.
     pub ssthresh: u32,
@@ -134,7 +138,8 @@ pub struct View {
     pub min_rtt: Option<Duration>,
     /// What one acknowledgement is worth.
     pub byte_counting: ByteCounting,
-    /// What slow start adds is divided by this: above 1 in the Conservative Slow Start of HyStart++ (RFC 9406 section 4.2).
+    /// What slow start adds is divided by this: above 1 in the Conservative Slow Start of HyStart++
+    /// (RFC 9406 section 4.2).
     pub slow_start_divisor: u32,
     /// How the loss at hand is repaired.
     pub repair: Repair,
@@ -180,7 +185,8 @@ pub enum Repair {
 
 #[cfg(test)]
 impl View {
-    /// Segments of `mss` octets, no limit, and nothing measured yet. A test states what else it is about.
+    /// Segments of `mss` octets, no limit, and nothing measured yet. A test states what else it is
+    /// about.
     pub(crate) fn of(mss: u32, repair: Repair) -> Self {
         Self {
             mss,
@@ -200,8 +206,9 @@ impl View {
 }
 
 impl View {
-    /// The window is worth growing: it held the sender back, or in slow start more than half of it was in use (RFC 7661
-    /// section 4.2 in spirit). At half it stops, so that slow start grows it to twice the flight and no further.
+    /// The window is worth growing: it held the sender back, or in slow start more than half of it
+    /// was in use (RFC 7661 section 4.2 in spirit). At half it stops, so that slow start grows it
+    /// to twice the flight and no further.
     #[inline]
     pub fn uses(&self, cwnd: u32, ssthresh: u32) -> bool {
         match self.usage {
@@ -237,8 +244,8 @@ pub trait Controller: fmt::Debug + Send {
     fn on_slow_start_end(&mut self, _now: Instant, _view: &View) {}
     /// Duplicate acknowledgements or SACK showed a loss: once per recovery.
     fn on_loss(&mut self, _now: Instant, _view: &View) {}
-    /// The peer has echoed a mark of the network (RFC 3168 section 6.1.2): once per window. As a loss, unless a controller
-    /// knows better.
+    /// The peer has echoed a mark of the network (RFC 3168 section 6.1.2): once per window. As a
+    /// loss, unless a controller knows better.
     fn on_mark(&mut self, now: Instant, view: &View) {
         self.on_loss(now, view);
     }
@@ -250,23 +257,27 @@ pub trait Controller: fmt::Debug + Send {
     fn on_recovered(&mut self, _now: Instant, _view: &View) {}
     /// The retransmission timer ran out.
     fn on_timeout(&mut self, _now: Instant, _view: &View) {}
-    /// The last loss or time-out was none, and `prior` is how things stood before (RFC 4015). A window that has grown past
-    /// that since stays. Only with [`Config::undo`](super::Config::undo).
+    /// The last loss or time-out was none, and `prior` is how things stood before (RFC 4015). A
+    /// window that has grown past that since stays. Only with
+    /// [`Config::undo`](super::Config::undo).
     fn on_spurious(&mut self, _now: Instant, _view: &View, _prior: Windows) {}
     /// Data follows after longer than one time-out of silence (RFC 5681 section 4.1).
     fn on_idle(&mut self, _now: Instant, _view: &View) {}
-    /// The algorithm works from rate samples. Then it is told of each one and of each segment found lost, and its window
-    /// holds in a recovery too, without PRR.
+    /// The algorithm works from rate samples. Then it is told of each one and of each segment found
+    /// lost, and its window holds in a recovery too, without PRR.
     fn wants_samples(&self) -> bool {
         false
     }
-    /// An acknowledgement says that something has arrived. Comes after all else that the acknowledgement has to tell.
+    /// An acknowledgement says that something has arrived. Comes after all else that the
+    /// acknowledgement has to tell.
     fn on_sample(&mut self, _now: Instant, _view: &View, _sample: &RateSample) {}
     /// A segment was found lost.
     fn on_lost(&mut self, _now: Instant, _view: &View, _lost: &LostSegment) {}
-    /// Data follows after the network has become empty, because the application has had nothing to send.
+    /// Data follows after the network has become empty, because the application has had nothing to
+    /// send.
     fn on_restart(&mut self, _now: Instant, _view: &View) {}
-    /// Bytes per second at which data leaves; `None` leaves pacing to the window and the round trip.
+    /// Bytes per second at which data leaves; `None` leaves pacing to the window and the round
+    /// trip.
     fn pacing_rate(&self) -> Option<u64> {
         None
     }
@@ -328,7 +339,8 @@ impl AnyController {
         }
     }
 
-    /// As [`Controller::on_ack`], without a virtual call for ours: it comes with each acknowledgement.
+    /// As [`Controller::on_ack`], without a virtual call for ours: it comes with each
+    /// acknowledgement.
     #[inline]
     pub(crate) fn on_ack(&mut self, now: Instant, view: &View, acked: u32) {
         match self {

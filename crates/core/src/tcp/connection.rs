@@ -35,8 +35,8 @@ use crate::time::Instant;
 /// One TCP connection.
 ///
 /// Call any number of `handle_*` and commands, then [`Connection::poll_transmit`] and
-/// [`Connection::poll_event`] until `None`, then [`Connection::next_timeout`]. A segment that answers, a
-/// window that opens and a FIN leave with the next `poll_transmit`, never by themselves.
+/// [`Connection::poll_event`] until `None`, then [`Connection::next_timeout`]. A segment that
+/// answers, a window that opens and a FIN leave with the next `poll_transmit`, never by themselves.
 #[derive(Debug)]
 pub struct Connection {
     config: Config,
@@ -91,8 +91,8 @@ impl Connection {
         Self::new(now, config, Opening::Active, (local_port, remote_port), iss)
     }
 
-    /// LISTEN answered by a SYN: SYN-RECEIVED. `None` if the segment is not an acceptable SYN (RFC 9293
-    /// section 3.10.7.2); the caller then asks [`reset_for`].
+    /// LISTEN answered by a SYN: SYN-RECEIVED. `None` if the segment is not an acceptable SYN (RFC
+    /// 9293 section 3.10.7.2); the caller then asks [`reset_for`].
     ///
     /// Text and FIN that come with the SYN are left to the peer's retransmission.
     pub fn accept(now: Instant, config: Config, syn: &Segment, iss: SeqNumber) -> Option<Self> {
@@ -203,12 +203,14 @@ impl Connection {
         self.finish(CloseReason::TimedOut);
     }
 
-    /// Somebody on the way, or the node itself, says that there is no route to the peer: an ICMP host unreachable, or its
-    /// like in an ad hoc network. A soft error, which never ends the connection (RFC 1122 section 4.2.3.9).
+    /// Somebody on the way, or the node itself, says that there is no route to the peer: an ICMP
+    /// host unreachable, or its like in an ad hoc network. A soft error, which never ends the
+    /// connection (RFC 1122 section 4.2.3.9).
     ///
-    /// With [`Config::elfn`] and data outstanding the connection stands by: no time-out, nothing but the first segment
-    /// that is not acknowledged, once in each interval and for as long as it takes, until an acknowledgement comes; then
-    /// it goes on with the window and the time-out as they were. A notice during stand-by changes nothing.
+    /// With [`Config::elfn`] and data outstanding the connection stands by: no time-out, nothing
+    /// but the first segment that is not acknowledged, once in each interval and for as long as it
+    /// takes, until an acknowledgement comes; then it goes on with the window and the time-out as
+    /// they were. A notice during stand-by changes nothing.
     pub fn handle_route_failure(&mut self, now: Instant) {
         self.route_failures += 1;
         match self.state {
@@ -260,14 +262,15 @@ impl Connection {
         Some(segment)
     }
 
-    /// The next thing that the owner should know, until `None`. What happened twice since the last call is
-    /// told once; the order is that of [`Event`]'s variants.
+    /// The next thing that the owner should know, until `None`. What happened twice since the last
+    /// call is told once; the order is that of [`Event`]'s variants.
     #[inline]
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.pop()
     }
 
-    /// As a subflow: whether the connection has more to send than it has given us, now, and whether it may have copies.
+    /// As a subflow: whether the connection has more to send than it has given us, now, and whether
+    /// it may have copies.
     pub(crate) fn set_more(&mut self, more: bool, copies: bool) {
         self.tx.set_more(more, copies);
     }
@@ -287,8 +290,8 @@ impl Connection {
         }
     }
 
-    /// Takes up to `max` octets in order; `None` when there are none. Opens the window. What has arrived
-    /// stays readable after the end, unless the end was our [`Connection::abort`].
+    /// Takes up to `max` octets in order; `None` when there are none. Opens the window. What has
+    /// arrived stays readable after the end, unless the end was our [`Connection::abort`].
     #[inline]
     pub fn read(&mut self, max: usize) -> Option<Bytes> {
         let data = self.rx.read(max)?;
@@ -296,10 +299,11 @@ impl Connection {
         Some(data)
     }
 
-    /// No more will be written: FIN follows the last octet. The peer may go on sending (half-close).
+    /// No more will be written: FIN follows the last octet. The peer may go on sending
+    /// (half-close).
     ///
-    /// Before the handshake is done the FIN waits for it (RFC 9293 section 3.10.4); in SYN-SENT with nothing
-    /// written the connection is simply forgotten.
+    /// Before the handshake is done the FIN waits for it (RFC 9293 section 3.10.4); in SYN-SENT
+    /// with nothing written the connection is simply forgotten.
     pub fn close(&mut self, _now: Instant) {
         if self.closing {
             return;
@@ -335,8 +339,8 @@ impl Connection {
         self.finish(CloseReason::Aborted);
     }
 
-    /// Changes how many octets the receiver holds for the application. The window offered follows, but its
-    /// right edge never moves left (RFC 9293 section 3.8.6.2.1).
+    /// Changes how many octets the receiver holds for the application. The window offered follows,
+    /// but its right edge never moves left (RFC 9293 section 3.8.6.2.1).
     ///
     /// [`Config::auto_tune`] no longer changes it.
     pub fn set_receive_buffer(&mut self, octets: u32) {
@@ -346,8 +350,8 @@ impl Connection {
     }
 
     /// Changes how many octets are kept until they are acknowledged. More makes room at once, which
-    /// [`Event::Writable`] tells; less drops nothing, but [`Connection::write`] takes none before what is there has
-    /// drained. [`Config::auto_tune`] no longer changes it.
+    /// [`Event::Writable`] tells; less drops nothing, but [`Connection::write`] takes none before
+    /// what is there has drained. [`Config::auto_tune`] no longer changes it.
     pub fn set_send_buffer(&mut self, octets: u32) {
         self.tuning.as_mut().map(Tuning::leave_sender);
         if self.tx.set_buffer(octets) && self.state != State::Closed {
@@ -449,8 +453,8 @@ impl Connection {
         self.lingers_until = Some(now + self.config.time_wait);
     }
 
-    /// `<SEQ=SND.NXT><CTL=RST>` (RFC 9293 section 3.10.5). With timestamps, which a reset should have too (RFC 7323 section
-    /// 3.2), it has an acknowledgement: without one TSecr says nothing.
+    /// `<SEQ=SND.NXT><CTL=RST>` (RFC 9293 section 3.10.5). With timestamps, which a reset should
+    /// have too (RFC 7323 section 3.2), it has an acknowledgement: without one TSecr says nothing.
     fn reset_segment(&mut self, now: Instant) -> Segment {
         let mptcp = self.multipath.as_mut().map_or(Mptcp::NONE, |multipath| multipath.of_reset());
         let bare = Segment {

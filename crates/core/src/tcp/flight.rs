@@ -1,8 +1,9 @@
-//! What was sent and is not acknowledged: each segment, what the peer has reported of it, and whether it is lost
-//! (RFC 6675 section 4).
+//! What was sent and is not acknowledged: each segment, what the peer has reported of it, and
+//! whether it is lost (RFC 6675 section 4).
 //!
-//! [`Scoreboard`] is what the peer has reported, and [`Flight`] what follows from it for each segment. A loss is
-//! judged once and remembered, so that the number of bytes in the network is a counter and costs nothing to ask for.
+//! [`Scoreboard`] is what the peer has reported, and [`Flight`] what follows from it for each
+//! segment. A loss is judged once and remembered, so that the number of bytes in the network is a
+//! counter and costs nothing to ask for.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -36,8 +37,8 @@ pub(crate) struct Flight {
     highest: Option<SeqNumber>,
     /// What arrived since it was last asked for.
     arrivals: Arrivals,
-    /// Transmissions in the order of time, for those that look for losses by time. Stale ones are dropped when they come
-    /// to the front.
+    /// Transmissions in the order of time, for those that look for losses by time. Stale ones are
+    /// dropped when they come to the front.
     order: VecDeque<Transmission>,
     /// For controllers that work from rate samples.
     pub(crate) rate: Option<Box<Rate>>,
@@ -62,7 +63,8 @@ impl Arrivals {
     }
 }
 
-/// When a segment left. Of two that left at the same time, the one with the higher sequence number was later.
+/// When a segment left. Of two that left at the same time, the one with the higher sequence number
+/// was later.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Transmission {
     pub(crate) at: Instant,
@@ -243,11 +245,12 @@ impl Flight {
         self.high_rxt = self.high_rxt.max(una);
     }
 
-    /// Takes what the peer reports; returns the number of bytes that are news. Blocks that are empty, reversed or
-    /// outside of (SND.UNA, SND.MAX] are ignored, as are D-SACKs (RFC 2883).
+    /// Takes what the peer reports; returns the number of bytes that are news. Blocks that are
+    /// empty, reversed or outside of (SND.UNA, SND.MAX] are ignored, as are D-SACKs (RFC 2883).
     pub(crate) fn report(&mut self, una: SeqNumber, max: SeqNumber, blocks: &[SackBlock]) -> u32 {
         let mut news = 0;
-        // One acknowledgement says nothing of the order of what it reports, with the newest first (RFC 2018 section 4).
+        // One acknowledgement says nothing of the order of what it reports, with the newest first
+        // (RFC 2018 section 4).
         let highest = self.highest;
         // Offsets, since the comparisons of sequence numbers hold only near each other.
         let offset = |seq: SeqNumber| seq.0.wrapping_sub(una.0);
@@ -267,8 +270,9 @@ impl Flight {
         news
     }
 
-    /// Segments that `block` touches and that lie within `merged` have arrived. One of which the peer has reported a
-    /// part waits for the rest, so that a peer cannot make us keep more segments than we have sent.
+    /// Segments that `block` touches and that lie within `merged` have arrived. One of which the
+    /// peer has reported a part waits for the rest, so that a peer cannot make us keep more
+    /// segments than we have sent.
     fn mark_reported(&mut self, block: SackBlock, merged: SackBlock, highest: Option<SeqNumber>) {
         let mut i = self.index(block.left);
         while let Some(&segment) = self.segments.get(i)
@@ -331,8 +335,8 @@ impl Flight {
         }
     }
 
-    /// RACK_detect_loss() (RFC 8985 section 6.2 step 5): of the segments that left before `newest`, those that left `wait`
-    /// ago are lost. Returns when the first of the others will have.
+    /// RACK_detect_loss() (RFC 8985 section 6.2 step 5): of the segments that left before `newest`,
+    /// those that left `wait` ago are lost. Returns when the first of the others will have.
     pub(crate) fn lose_by_time(
         &mut self,
         newest: &Transmission,
@@ -357,7 +361,8 @@ impl Flight {
         None
     }
 
-    /// RACK_mark_losses_on_RTO() (RFC 8985 section 6.3): the first segment is lost, and what left `wait` ago.
+    /// RACK_mark_losses_on_RTO() (RFC 8985 section 6.3): the first segment is lost, and what left
+    /// `wait` ago.
     pub(crate) fn lose_on_timeout(&mut self, now: Instant, wait: Duration) {
         if self.is_reneged() {
             return self.lose_all();
@@ -392,7 +397,8 @@ impl Flight {
         self.segments.front().is_some_and(|first| first.end.le(edge))
     }
 
-    /// Its first transmission is lost. Another in this recovery (rules 3 and 4 of NextSeg) is not judged again.
+    /// Its first transmission is lost. Another in this recovery (rules 3 and 4 of NextSeg) is not
+    /// judged again.
     fn judge_one(&mut self, i: usize, segment: Sent) {
         let resent = segment.copies > 1 && segment.seq.lt(self.high_rxt);
         if resent {
@@ -424,8 +430,8 @@ impl Flight {
         self.lost_from = self.lost_from.min(segment.seq);
     }
 
-    /// Nothing was lost after all: what was to be sent again is in the network. `ordered` keeps the order of transmissions
-    /// for those that look for losses by time.
+    /// Nothing was lost after all: what was to be sent again is in the network. `ordered` keeps the
+    /// order of transmissions for those that look for losses by time.
     pub(crate) fn lose_none(&mut self, ordered: bool) {
         for i in 0..self.segments.len() {
             if self.segments[i].fate == Fate::Lost {
@@ -470,7 +476,8 @@ impl Flight {
         self.give_up_all(Self::lose);
     }
 
-    /// All that the peer has not reported goes out again, without a sign of congestion: its window was closed.
+    /// All that the peer has not reported goes out again, without a sign of congestion: its window
+    /// was closed.
     pub(crate) fn withdraw_all(&mut self) {
         self.give_up_all(Self::withdraw);
     }
@@ -495,8 +502,8 @@ impl Flight {
         self.segments.front().is_some_and(|first| first.fate == Fate::Reported)
     }
 
-    /// What the peer has reported stays reported over a time-out, unless it has dropped that again: then the first
-    /// segment is among it, which it would have acknowledged (RFC 2018 section 8).
+    /// What the peer has reported stays reported over a time-out, unless it has dropped that again:
+    /// then the first segment is among it, which it would have acknowledged (RFC 2018 section 8).
     fn check_reneging(&mut self) {
         if self.is_reneged() {
             self.board.clear();
@@ -512,8 +519,8 @@ impl Flight {
         self.rescue = None;
     }
 
-    /// NextSeg() rule 1 (RFC 6675 section 4): the first run of lost segments. It may go on past `mss` bytes, and ends
-    /// at the last segment sent or before one that is not lost.
+    /// NextSeg() rule 1 (RFC 6675 section 4): the first run of lost segments. It may go on past
+    /// `mss` bytes, and ends at the last segment sent or before one that is not lost.
     pub(crate) fn next_lost(&mut self, mss: u32) -> Option<SackBlock> {
         if self.lost == 0 {
             return None;
@@ -577,7 +584,8 @@ mod tests {
     /// A bit per byte: RFC 6675 section 4 word by word.
     struct Oracle {
         held: Vec<bool>,
-        /// Was ever lost. Reports may join runs, so that there are fewer than before; a loss stays one.
+        /// Was ever lost. Reports may join runs, so that there are fewer than before; a loss stays
+        /// one.
         lost: Vec<bool>,
         una: u32,
     }
@@ -676,8 +684,8 @@ mod tests {
             }
         }
 
-        /// Whatever is sent, lost, sent again in other pieces and reported: the counters are the sums over all segments,
-        /// and the segments cover what is outstanding.
+        /// Whatever is sent, lost, sent again in other pieces and reported: the counters are the
+        /// sums over all segments, and the segments cover what is outstanding.
         #[test]
         fn counters_are_sums(ops in prop::collection::vec((0..7_u8, 0..SPACE, 1..9_u32), 1..80)) {
             let mut flight = Flight::default();
@@ -723,8 +731,8 @@ mod tests {
     }
 
     proptest! {
-        /// However segments are cut when they are sent again: once something that left later has arrived, time finds all that is
-        /// not reported lost, none of it twice.
+        /// However segments are cut when they are sent again: once something that left later has
+        /// arrived, time finds all that is not reported lost, none of it twice.
         #[test]
         fn time_finds_every_loss(ops in prop::collection::vec((0..5_u8, 0..SPACE, 1..9_u32), 1..80)) {
             let mut flight = Flight::default();
@@ -760,7 +768,8 @@ mod tests {
         }
     }
 
-    /// The edges that a flight remembers begin where it begins, in either half of the sequence space.
+    /// The edges that a flight remembers begin where it begins, in either half of the sequence
+    /// space.
     #[test]
     fn losses_are_judged_wherever_the_sequence_numbers_begin() {
         for una in [0, 1 << 30, 1 << 31, 3 << 30].map(SeqNumber) {
@@ -793,7 +802,8 @@ mod tests {
         assert_eq!(flight.rescue(UNA, UNA + 40, MSS), None);
     }
 
-    /// RFC 2018 section 8: what was reported is kept over a time-out, unless the first segment is among it.
+    /// RFC 2018 section 8: what was reported is kept over a time-out, unless the first segment is
+    /// among it.
     #[test]
     fn a_time_out_forgets_only_what_the_peer_takes_back() {
         let mut kept = flight();

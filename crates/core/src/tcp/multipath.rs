@@ -1,8 +1,8 @@
-//! What a connection has beyond TCP while it is a subflow of a Multipath TCP connection (RFC 8684): options to say,
-//! options heard, and where its octets belong.
+//! What a connection has beyond TCP while it is a subflow of a Multipath TCP connection (RFC 8684):
+//! options to say, options heard, and where its octets belong.
 //!
-//! The connection above decides what all this means; here it is only carried. One thing is TCP's own affair: a
-//! segment never straddles two mappings that are not contiguous.
+//! The connection above decides what all this means; here it is only carried. One thing is TCP's
+//! own affair: a segment never straddles two mappings that are not contiguous.
 
 use alloc::collections::VecDeque;
 
@@ -12,7 +12,8 @@ use crate::segment::{
     CapableForm, DataSeqNumber, Dss, Mapping, MpCapable, Mptcp, MptcpOption, SeqNumber, WireDsn,
 };
 
-/// How many octets a data sequence number takes in the options that we write (RFC 8684 section 3.3.1).
+/// How many octets a data sequence number takes in the options that we write (RFC 8684 section
+/// 3.3.1).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DsnWidth {
     /// 4: enough while less than 2^31 octets are under way.
@@ -112,8 +113,8 @@ impl Multipath {
         matches!(&self.syn, MptcpOption::MpCapable(capable) if syn(capable))
     }
 
-    /// Something wants to leave that no data segment can say. As long as a segment without data says what the peer may not
-    /// have had yet, the rest waits.
+    /// Something wants to leave that no data segment can say. As long as a segment without data
+    /// says what the peer may not have had yet, the rest waits.
     #[inline]
     pub(crate) fn is_urgent(&self) -> bool {
         self.probe_due || self.ack.is_none() && (self.data_fin_due || !self.once.is_empty())
@@ -180,8 +181,8 @@ impl Multipath {
         self.data_ack.map_or(dss, |number| dss.with_data_ack(self.width.wire(number)))
     }
 
-    /// Whether an acknowledgement says something new to the connection above: then it is no duplicate on its
-    /// subflow, whatever else it repeats.
+    /// Whether an acknowledgement says something new to the connection above: then it is no
+    /// duplicate on its subflow, whatever else it repeats.
     #[inline]
     pub(crate) fn is_news(&mut self, mptcp: &Mptcp, window: u16) -> bool {
         let news = self.last.1 != window || self.last.0 != *mptcp;
@@ -196,7 +197,8 @@ impl Multipath {
 #[derive(Debug)]
 pub(crate) struct SendMap {
     runs: VecDeque<Run>,
-    /// The first octet of the subflow, whose segment has less room (an MP_CAPABLE in place of a DSS).
+    /// The first octet of the subflow, whose segment has less room (an MP_CAPABLE in place of a
+    /// DSS).
     tight: Option<SeqNumber>,
 }
 
@@ -259,5 +261,6 @@ impl SendMap {
 pub(crate) const TIGHTER: u32 = 4;
 /// Octets of options beside timestamps (RFC 7323 appendix A).
 const ROOM: usize = 28;
-/// The window on the level of the subflow: there is only one, of the connection above, which sends nothing past it.
+/// The window on the level of the subflow: there is only one, of the connection above, which sends
+/// nothing past it.
 pub(crate) const UNBOUNDED: u32 = 1 << 30;

@@ -1,8 +1,9 @@
-//! Delivery-rate samples (draft-ietf-ccwg-bbr, "Delivery Rate Samples"): how fast the path delivers, from what was known
-//! when a segment left and what is known when it arrives.
+//! Delivery-rate samples (draft-ietf-ccwg-bbr, "Delivery Rate Samples"): how fast the path
+//! delivers, from what was known when a segment left and what is known when it arrives.
 //!
-//! A transmission leaves a record in the order of time, apart from the sender's own record of the segment, so that a
-//! connection whose controller asks for no samples pays one test of a pointer. The records live in one ring that is reused.
+//! A transmission leaves a record in the order of time, apart from the sender's own record of the
+//! segment, so that a connection whose controller asks for no samples pays one test of a pointer.
+//! The records live in one ring that is reused.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -14,7 +15,8 @@ use crate::time::{Duration, Instant};
 /// The per-connection state of the estimator, named C in the draft.
 #[derive(Debug, Default)]
 pub(crate) struct Rate {
-    /// In the order of time. Those that are no longer needed are dropped when they come to the front.
+    /// In the order of time. Those that are no longer needed are dropped when they come to the
+    /// front.
     log: VecDeque<Record>,
     /// C.delivered, in bytes.
     delivered: u64,
@@ -26,8 +28,8 @@ pub(crate) struct Rate {
     first_end: SeqNumber,
     /// C.lost, in bytes.
     lost: u64,
-    /// C.app_limited: samples of segments that are sent before this many bytes are delivered show what the application
-    /// wanted, and not what the path can do.
+    /// C.app_limited: samples of segments that are sent before this many bytes are delivered show
+    /// what the application wanted, and not what the path can do.
     app_limited: Option<u64>,
     /// Of the segments that have arrived with the acknowledgement at hand, the one that left last.
     newest: Option<Record>,
@@ -163,8 +165,8 @@ impl Rate {
         self.full_until = Some(max);
     }
 
-    /// A segment found lost of which the controller has not heard, the earliest found first; `in_flight` bytes are left in
-    /// the network.
+    /// A segment found lost of which the controller has not heard, the earliest found first;
+    /// `in_flight` bytes are left in the network.
     pub(crate) fn next_loss(&mut self, i: usize, in_flight: u32) -> Option<LostSegment> {
         match self.losses.get(i) {
             Some(loss) => Some(LostSegment { delivered: self.delivered, in_flight, ..*loss }),
@@ -175,8 +177,8 @@ impl Rate {
         }
     }
 
-    /// GenerateRateSample(): what the acknowledgement at hand shows, if something has arrived. `min_rtt` is the least
-    /// round trip of the connection.
+    /// GenerateRateSample(): what the acknowledgement at hand shows, if something has arrived.
+    /// `min_rtt` is the least round trip of the connection.
     pub(crate) fn sample(&mut self, now: Instant, min_rtt: Option<Duration>) -> Option<RateSample> {
         let newly_acked = core::mem::take(&mut self.arrived);
         let newest = self.newest.take();

@@ -1,8 +1,10 @@
-//! The receiving half: RCV.NXT and the window (RFC 9293 section 3.3.1), what has arrived and was not read.
+//! The receiving half: RCV.NXT and the window (RFC 9293 section 3.3.1), what has arrived and was
+//! not read.
 //!
-//! The window's right edge never moves left (RFC 9293 section 3.8.6.2.1), whatever becomes of the buffer:
-//! what was offered is taken. One exception is visible on the wire: a scaled window is rounded, and once the
-//! buffer is one unit of the scale in debt it is rounded down (RFC 7323 section 2.4).
+//! The window's right edge never moves left (RFC 9293 section 3.8.6.2.1), whatever becomes of the
+//! buffer: what was offered is taken. One exception is visible on the wire: a scaled window is
+//! rounded, and once the buffer is one unit of the scale in debt it is rounded down (RFC 7323
+//! section 2.4).
 
 mod delay;
 mod reassembly;
@@ -75,7 +77,8 @@ pub(crate) enum Arrival {
 
 impl Receiver {
     pub(crate) fn new(config: &Config) -> Self {
-        // By our own segment size: one that the peer can choose would have us keep a packet for a few octets.
+        // By our own segment size: one that the peer can choose would have us keep a packet for a
+        // few octets.
         let mss = u32::from(config.mss.max(1));
         let mut reassembly = Reassembly::default();
         reassembly.set_mss(mss);
@@ -123,8 +126,8 @@ impl Receiver {
         self.edge.distance(self.nxt).max(0) as u32
     }
 
-    /// How far below RCV.NXT a segment can begin that the peer sends again: the largest window that it was offered, and
-    /// no further than the stream itself.
+    /// How far below RCV.NXT a segment can begin that the peer sends again: the largest window that
+    /// it was offered, and no further than the stream itself.
     pub(crate) fn reach(&self) -> u32 {
         let window = self.buffer.max(self.window()).max(u32::from(u16::MAX));
         u64::from(window).min(self.received + u64::from(self.fin == Fin::Reached)) as u32
@@ -172,8 +175,8 @@ impl Receiver {
         field as u16
     }
 
-    /// The window is counted from the DATA_ACK (RFC 8684 section 3.3.5), so that it may shrink here by what other
-    /// subflows have brought; what was allowed before is taken still.
+    /// The window is counted from the DATA_ACK (RFC 8684 section 3.3.5), so that it may shrink here
+    /// by what other subflows have brought; what was allowed before is taken still.
     fn offer_shared(&self, window: u32) -> u16 {
         let field = window >> self.shift;
         let field = if window > 0 { field.max(1) } else { 0 };
@@ -218,8 +221,8 @@ impl Receiver {
         (self.buffer / 2).min(self.mss).max(1)
     }
 
-    /// The peer should hear at once that the window has opened: it has at least doubled, from half or less
-    /// of what it can be.
+    /// The peer should hear at once that the window has opened: it has at least doubled, from half
+    /// or less of what it can be.
     pub(crate) fn wants_update(&self) -> bool {
         let (offered, open) = (self.window(), self.open());
         let most = self.buffer.min(u32::from(u16::MAX) << self.shift);
@@ -229,8 +232,8 @@ impl Receiver {
             && u64::from(open) >= u64::from(offered) * 2
     }
 
-    /// The text of an acceptable segment (RFC 9293 section 3.10.7.4, seventh and eighth): what lies outside
-    /// of the window is cut off. `sack` octets of SACK blocks came beside it.
+    /// The text of an acceptable segment (RFC 9293 section 3.10.7.4, seventh and eighth): what lies
+    /// outside of the window is cut off. `sack` octets of SACK blocks came beside it.
     pub(crate) fn receive(
         &mut self,
         now: Instant,
@@ -310,7 +313,8 @@ impl Receiver {
             }
         }
         if self.duplicate.is_some() {
-            // RFC 2883 section 4: the block is about the segment that came last, so it does not wait for another.
+            // RFC 2883 section 4: the block is about the segment that came last, so it does not
+            // wait for another.
             self.delay.in_order();
         }
         if self.fin == Fin::At(self.nxt) {
@@ -360,8 +364,8 @@ impl Receiver {
         self.reports_duplicates = on;
     }
 
-    /// The sequence numbers from `seq` to `end` have arrived. What lies below RCV.NXT had arrived before, if it is near
-    /// enough to be a repetition.
+    /// The sequence numbers from `seq` to `end` have arrived. What lies below RCV.NXT had arrived
+    /// before, if it is near enough to be a repetition.
     pub(crate) fn note_old(&mut self, seq: SeqNumber, end: SeqNumber) {
         let old = self.nxt.distance(seq);
         if self.reports_duplicates && old > 0 && old as u32 <= self.reach() && end.gt(seq) {
@@ -369,8 +373,8 @@ impl Receiver {
         }
     }
 
-    /// One block is reported in an acknowledgement (RFC 2883 section 4 rule 1), so that it takes in what touches it. Of
-    /// those that are apart the last one counts.
+    /// One block is reported in an acknowledgement (RFC 2883 section 4 rule 1), so that it takes in
+    /// what touches it. Of those that are apart the last one counts.
     fn note(&mut self, block: SackBlock) {
         let apart = |other: &SackBlock| other.right.lt(block.left) || other.left.gt(block.right);
         self.duplicate = Some(match self.duplicate {
@@ -381,8 +385,9 @@ impl Receiver {
         });
     }
 
-    /// The SACK option of an acknowledgement without data: what has arrived twice (RFC 2883 section 4), then what is held
-    /// out of order. A duplicate of that is the block touched last, so that the second block encloses the first.
+    /// The SACK option of an acknowledgement without data: what has arrived twice (RFC 2883 section
+    /// 4), then what is held out of order. A duplicate of that is the block touched last, so that
+    /// the second block encloses the first.
     #[inline]
     pub(crate) fn sack_blocks(&mut self) -> SackBlocks {
         match self.duplicate.take() {
@@ -445,8 +450,8 @@ impl Receiver {
     }
 }
 
-/// Appends a chunk, or copies it into the last one if both are small: a peer that sends octet by octet would have us keep
-/// a packet for each.
+/// Appends a chunk, or copies it into the last one if both are small: a peer that sends octet by
+/// octet would have us keep a packet for each.
 #[inline]
 pub(crate) fn push_joined(queue: &mut VecDeque<Bytes>, data: Bytes, small: usize) {
     if data.len() < small

@@ -1,6 +1,7 @@
 //! Round-trip times and the retransmission time-out (RFC 6298), in whole nanoseconds.
 //!
-//! Which acknowledgements may be measured (Karn's rule) is the sender's affair; here only samples arrive.
+//! Which acknowledgements may be measured (Karn's rule) is the sender's affair; here only samples
+//! arrive.
 
 use super::{Backoff, RtoConfig};
 use crate::time::{Duration, Instant};
@@ -34,10 +35,11 @@ impl RttEstimator {
         this
     }
 
-    /// A measurement (RFC 6298 sections 2.2 and 2.3), one of `expected` in a round trip; ends the back-off (section 5, Karn).
+    /// A measurement (RFC 6298 sections 2.2 and 2.3), one of `expected` in a round trip; ends the
+    /// back-off (section 5, Karn).
     ///
-    /// RTTVAR rises with each one, so that the time-out keeps up with a queue that fills, and falls by a quarter in a round
-    /// trip, however many there are (RFC 7323 appendix G).
+    /// RTTVAR rises with each one, so that the time-out keeps up with a queue that fills, and falls
+    /// by a quarter in a round trip, however many there are (RFC 7323 appendix G).
     pub(crate) fn sample(&mut self, now: Instant, rtt: Duration, expected: u32) {
         self.srtt = Some(match self.srtt {
             None => {
@@ -58,8 +60,9 @@ impl RttEstimator {
         self.backoffs = 0;
     }
 
-    /// RFC 4015 section 3 step 8: `rtt` is the first sample after a spurious time-out, before which SRTT and RTTVAR were
-    /// `before`. The time-out is longer than one that has turned out too short.
+    /// RFC 4015 section 3 step 8: `rtt` is the first sample after a spurious time-out, before which
+    /// SRTT and RTTVAR were `before`. The time-out is longer than one that has turned out too
+    /// short.
     pub(crate) fn resume(&mut self, before: (Duration, Duration), rtt: Duration) {
         let srtt = before.0.max(rtt);
         self.srtt = Some(srtt);
@@ -75,8 +78,8 @@ impl RttEstimator {
         }
     }
 
-    /// Data begins after a SYN was sent again: no sample may come from it, and the time-out is the initial
-    /// one, at least 3 s (RFC 6298 section 5.7).
+    /// Data begins after a SYN was sent again: no sample may come from it, and the time-out is the
+    /// initial one, at least 3 s (RFC 6298 section 5.7).
     pub(crate) fn restart_after_lost_syn(&mut self) {
         self.backoffs = 0;
         self.base = self.bounded(self.config.initial.max(AFTER_LOST_SYN));
@@ -88,7 +91,8 @@ impl RttEstimator {
         if self.backoffs == 0 { self.base } else { self.interval(self.backoffs) }
     }
 
-    /// The time-out after `backoffs` doublings, whatever has passed; the persist timer counts its own.
+    /// The time-out after `backoffs` doublings, whatever has passed; the persist timer counts its
+    /// own.
     pub(crate) fn interval(&self, backoffs: u32) -> Duration {
         self.bounded(self.base * (1 << backoffs.min(MAX_SHIFT)))
     }

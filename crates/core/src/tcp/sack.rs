@@ -13,8 +13,8 @@ pub(crate) struct Scoreboard {
 }
 
 impl Scoreboard {
-    /// Takes a block above SND.UNA; returns the block that it is a part of now, or `None` if there are `most`, the number
-    /// of segments in flight: no peer has more to report.
+    /// Takes a block above SND.UNA; returns the block that it is a part of now, or `None` if there
+    /// are `most`, the number of segments in flight: no peer has more to report.
     pub(crate) fn add(&mut self, block: SackBlock, most: usize) -> Option<SackBlock> {
         let first = self.blocks.partition_point(|b| b.right.lt(block.left));
         let count = self.blocks[first..].iter().take_while(|b| b.left.le(block.right)).count();
@@ -60,8 +60,8 @@ impl Scoreboard {
         self.blocks.last().copied()
     }
 
-    /// What IsLost() holds below (RFC 6675 section 4): bytes before this edge that are not reported have
-    /// DupThresh blocks, or more than (DupThresh - 1) SMSS bytes, reported above them.
+    /// What IsLost() holds below (RFC 6675 section 4): bytes before this edge that are not reported
+    /// have DupThresh blocks, or more than (DupThresh - 1) SMSS bytes, reported above them.
     pub(crate) fn lost_edge(&self, mss: u32) -> Option<SeqNumber> {
         let (mut blocks, mut octets) = (0_u32, 0_u32);
         for block in self.blocks.iter().rev() {
@@ -112,8 +112,8 @@ impl Scoreboard {
     }
 }
 
-/// The D-SACK block of an acknowledgement (RFC 2883 section 4): the first block, if it lies below the acknowledgement or
-/// within the second block.
+/// The D-SACK block of an acknowledgement (RFC 2883 section 4): the first block, if it lies below
+/// the acknowledgement or within the second block.
 pub(crate) fn duplicate(ack: SeqNumber, blocks: &[SackBlock]) -> Option<SackBlock> {
     let (first, rest) = blocks.split_first()?;
     let sane = first.left.lt(first.right) && ack.distance(first.left).unsigned_abs() <= REACH;
@@ -129,5 +129,6 @@ fn len(block: &SackBlock) -> u32 {
 
 /// RFC 5681 section 3.2, RFC 6675 section 2.
 pub(crate) const DUP_THRESH: u32 = 3;
-/// Octets from the acknowledgement to the furthest duplicate, well below half of the sequence space.
+/// Octets from the acknowledgement to the furthest duplicate, well below half of the sequence
+/// space.
 const REACH: u32 = 1 << 30;

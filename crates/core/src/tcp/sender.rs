@@ -1,10 +1,11 @@
-//! The sending half: SND.UNA, SND.NXT and the window (RFC 9293 section 3.3.1), what waits to be sent, and
-//! the repair of losses.
+//! The sending half: SND.UNA, SND.NXT and the window (RFC 9293 section 3.3.1), what waits to be
+//! sent, and the repair of losses.
 //!
 //! * [`ack`]: what an acknowledgement means (RFC 5681, 6582, 6675).
 //! * [`ecn`]: marks (RFC 3168).
 //! * [`output`]: which octets leave next, and whether they may (RFC 9293 section 3.8.6.2.1, Nagle).
-//! * [`pacing`]: when data may leave; [`sampling`]: how fast the path delivers (draft-ietf-ccwg-bbr).
+//! * [`pacing`]: when data may leave; [`sampling`]: how fast the path delivers
+//!   (draft-ietf-ccwg-bbr).
 //! * [`undo`]: losses that were none (RFC 3522, 4015, 5682).
 //! * [`timer`]: retransmission and persist timer (RFC 6298, RFC 9293 section 3.8.6.1).
 //!
@@ -153,7 +154,8 @@ enum Timing {
         end: SeqNumber,
         at: Instant,
     },
-    /// Something was sent again: Karn's rule forbids the sample, unless a timestamp tells the copies apart.
+    /// Something was sent again: Karn's rule forbids the sample, unless a timestamp tells the
+    /// copies apart.
     Spoiled,
 }
 
@@ -166,7 +168,8 @@ enum Phase {
     Fast(Partial),
     /// SACK recovery of RFC 6675.
     Sack,
-    /// After a time-out, until all that was outstanding then is acknowledged: slow start over what is lost.
+    /// After a time-out, until all that was outstanding then is acknowledged: slow start over what
+    /// is lost.
     Loss,
 }
 
@@ -256,7 +259,8 @@ impl Sender {
         self.flight.rate = self.congestion.wants_samples().then(Box::default);
     }
 
-    /// Accepts octets up to the size of the send buffer; returns how many, taken from the front of `data`.
+    /// Accepts octets up to the size of the send buffer; returns how many, taken from the front of
+    /// `data`.
     pub(crate) fn write(&mut self, data: &mut Bytes) -> usize {
         self.check_app_limited();
         let room = self.buffer().saturating_sub(self.queue.len()) as usize;
@@ -267,7 +271,8 @@ impl Sender {
         n
     }
 
-    /// How many octets are kept at most from now on. What is there stays; true if there is room that was not there.
+    /// How many octets are kept at most from now on. What is there stays; true if there is room
+    /// that was not there.
     pub(crate) fn set_buffer(&mut self, octets: u32) -> bool {
         let had = self.queue.len() < self.buffer();
         self.config.send_buffer = octets;
@@ -300,8 +305,8 @@ impl Sender {
         self.window.max = octets;
     }
 
-    /// As [`Sender::write`], for octets that belong at `dsn`, whatever the size of the buffer; returns the sequence
-    /// number past them.
+    /// As [`Sender::write`], for octets that belong at `dsn`, whatever the size of the buffer;
+    /// returns the sequence number past them.
     pub(crate) fn write_mapped(&mut self, dsn: DataSeqNumber, data: Bytes) -> SeqNumber {
         self.check_app_limited();
         let (seq, len) = (self.data_end(), data.len() as u32);
@@ -318,8 +323,8 @@ impl Sender {
         self.map.as_ref()?.dsn(seq)
     }
 
-    /// Octets that would leave at once if they were written now: none while others are sent again, or wait, unless it takes
-    /// them ahead.
+    /// Octets that would leave at once if they were written now: none while others are sent again,
+    /// or wait, unless it takes them ahead.
     pub(crate) fn room(&self, now: Instant) -> u32 {
         let waiting = self.unsent();
         let waits = waiting > 0 && !self.takes_ahead();
@@ -329,7 +334,8 @@ impl Sender {
         self.paced_room(now, self.window_left().saturating_sub(waiting))
     }
 
-    /// The owner writes all that may leave for now before any of it leaves, so that the last of it is known.
+    /// The owner writes all that may leave for now before any of it leaves, so that the last of it
+    /// is known.
     pub(super) fn takes_ahead(&self) -> bool {
         self.config.push == Push::Window && self.phase == Phase::Open && !self.is_paced()
     }
@@ -348,8 +354,8 @@ impl Sender {
         }
     }
 
-    /// Whether the owner has more for this subflow than it has written, and whether it may have copies of what another
-    /// subflow has carried.
+    /// Whether the owner has more for this subflow than it has written, and whether it may have
+    /// copies of what another subflow has carried.
     pub(crate) fn set_more(&mut self, more: bool, copies: bool) {
         (self.more, self.copies) = (more, copies);
     }
@@ -399,8 +405,8 @@ impl Sender {
         self.max
     }
 
-    /// The sequence number of a segment without data: SND.NXT as RFC 9293 means it. While a probe is out the
-    /// peer has room for no more than SND.UNA.
+    /// The sequence number of a segment without data: SND.NXT as RFC 9293 means it. While a probe
+    /// is out the peer has room for no more than SND.UNA.
     #[inline]
     pub(crate) fn control_seq(&self) -> SeqNumber {
         match self.timer {
@@ -476,8 +482,8 @@ impl Sender {
         self.window.wnd
     }
 
-    /// FlightSize (RFC 5681 section 2). What a time-out has taken for lost does not count before it is sent again, and what is
-    /// in the network twice counts once.
+    /// FlightSize (RFC 5681 section 2). What a time-out has taken for lost does not count before it
+    /// is sent again, and what is in the network twice counts once.
     #[inline]
     pub(crate) fn in_flight(&self) -> u32 {
         let outstanding = self.max.distance(self.una).max(0) as u32;
@@ -569,7 +575,8 @@ impl Sender {
     }
 }
 
-/// A controller at the start, with a window of `cwnd` octets; random choices of it follow from `seq`.
+/// A controller at the start, with a window of `cwnd` octets; random choices of it follow from
+/// `seq`.
 fn controller(config: &Config, cwnd: u32, mss: u32, seq: SeqNumber) -> AnyController {
     let ssthresh = config.initial_ssthresh.unwrap_or(u32::MAX);
     AnyController::new(config.congestion, Start { cwnd, ssthresh, mss, seed: seq.0 })

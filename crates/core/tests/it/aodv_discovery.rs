@@ -25,8 +25,8 @@ fn still(config: Config) -> Config {
     Config { jitter: Duration::ZERO, ..config }
 }
 
-/// Sections 6.3 and 6.4: TTL 1, 3, 5, 7 with RING_TRAVERSAL_TIME = 80 ms (TTL + 2) each, then NET_DIAMETER three times
-/// with 2.8 s, 5.6 s and 11.2 s, then "Destination Unreachable".
+/// Sections 6.3 and 6.4: TTL 1, 3, 5, 7 with RING_TRAVERSAL_TIME = 80 ms (TTL + 2) each, then
+/// NET_DIAMETER three times with 2.8 s, 5.6 s and 11.2 s, then "Destination Unreachable".
 #[test]
 fn rings_widen_and_then_back_off() {
     let mut world = World::new(still(Config::default()), 1, 1);
@@ -97,7 +97,8 @@ fn no_more_than_ten_requests_leave_in_a_second() {
     assert!((10..30).all(|n| all.contains(&node(n))));
 }
 
-/// Sections 6.5 and 6.7: a route each way at each node, with hops, next hops and lifetimes, and the shortest way.
+/// Sections 6.5 and 6.7: a route each way at each node, with hops, next hops and lifetimes, and the
+/// shortest way.
 #[test]
 fn a_search_leaves_routes_both_ways() {
     let mut world = World::row(still(Config::default()), 4);
@@ -124,7 +125,8 @@ fn a_search_leaves_routes_both_ways() {
     assert_eq!(precursors(&world, 2, 4), [node(1)]);
     assert_eq!(precursors(&world, 3, 4), [node(2)]);
     assert_eq!(precursors(&world, 2, 3), [node(1)], "and of the next hop too");
-    // Section 6.5: now + 2 NET_TRAVERSAL_TIME - 2 hops NODE_TRAVERSAL_TIME, at node 4 from the first copy.
+    // Section 6.5: now + 2 NET_TRAVERSAL_TIME - 2 hops NODE_TRAVERSAL_TIME, at node 4 from the
+    // first copy.
     let reverse = world.routers[&4].entry(node(1)).unwrap();
     let asked = Instant::from_nanos(found.as_nanos() - 3_000_000);
     assert_eq!(reverse.expires, asked + millis(5_600 - 240));
@@ -217,7 +219,8 @@ fn a_route_that_broke_wants_a_newer_number() {
     assert_eq!(world.route(1, 9), Some((3, 2, VALID)));
 }
 
-/// Section 6.6.1, and 6.1: the destination's number becomes what the request says, if that is newer.
+/// Section 6.6.1, and 6.1: the destination's number becomes what the request says, if that is
+/// newer.
 #[test]
 fn a_destination_takes_the_number_it_is_asked_for() {
     for (asked, own) in [(None, 0), (Some(0), 0), (Some(1), 1), (Some(5), 5), (Some(u32::MAX), 0)] {
@@ -319,7 +322,8 @@ fn a_node_on_the_way_may_not_always_answer() {
     assert_eq!(world.replies()[0].2.destination_sequence, known.next(), "section 6.6.1");
 }
 
-/// A route to a neighbour that a Hello has made is no news to the neighbour's reply, which has to go on all the same.
+/// A route to a neighbour that a Hello has made is no news to the neighbour's reply, which has to
+/// go on all the same.
 #[test]
 fn a_reply_without_news_goes_on() {
     let config = Config {
@@ -336,7 +340,8 @@ fn a_reply_without_news_goes_on() {
     assert_eq!(world.send(1, 3), Fate::Delivered(2));
 }
 
-/// Section 6.9: HELLO_INTERVAL while on a route; 6.10: gone after ALLOWED_HELLO_LOSS intervals of silence.
+/// Section 6.9: HELLO_INTERVAL while on a route; 6.10: gone after ALLOWED_HELLO_LOSS intervals of
+/// silence.
 #[test]
 fn hellos_tell_who_is_there() {
     let config = Config { hello: Hello::On, ..still(Config::default()) };
@@ -356,8 +361,8 @@ fn hellos_tell_who_is_there() {
     assert!(world.events.contains(&(last + millis(2_000), 1, broken)), "{:?}", world.events);
 }
 
-/// Section 6.8: no RREP-ACK within NEXT_HOP_WAIT, so requests of that neighbour are ignored for BLACKLIST_TIMEOUT, and
-/// the way round is taken.
+/// Section 6.8: no RREP-ACK within NEXT_HOP_WAIT, so requests of that neighbour are ignored for
+/// BLACKLIST_TIMEOUT, and the way round is taken.
 #[test]
 fn a_link_that_leads_one_way_is_found_out() {
     let config = Config { reply_acks: ReplyAcks::On, ttl_start: 4, ..still(Config::default()) };

@@ -38,8 +38,9 @@ fn broken(destinations: &[u8]) -> Event {
     Event::Broken { destinations: destinations.iter().map(|n| node(*n)).collect() }
 }
 
-/// Section 6.2: each use makes source, destination and both neighbours live for ACTIVE_ROUTE_TIMEOUT; section 6.11 and
-/// the constants: then the route ends, and is forgotten after DELETE_PERIOD.
+/// Section 6.2: each use makes source, destination and both neighbours live for
+/// ACTIVE_ROUTE_TIMEOUT; section 6.11 and the constants: then the route ends, and is forgotten
+/// after DELETE_PERIOD.
 #[test]
 fn use_keeps_routes_and_silence_ends_them() {
     let mut world = talking(still(), 4);
@@ -168,7 +169,8 @@ fn a_number_never_falls() {
     assert_eq!((entry.state, entry.sequence), (VALID, Some(known)));
 }
 
-/// Section 6.11 case ii: a packet for which there is no route is answered, so that no packet follows it.
+/// Section 6.11 case ii: a packet for which there is no route is answered, so that no packet
+/// follows it.
 #[test]
 fn a_packet_without_a_route_is_answered() {
     let mut world = talking(still(), 4);
@@ -207,8 +209,9 @@ fn repairing() -> Config {
     Config { local_repair: LocalRepair::On, ..still() }
 }
 
-/// Section 6.12: the node before the break asks with TTL max(MIN_REPAIR_TTL, 0.5 #hops) + LOCAL_ADD_TTL, packets wait
-/// there, and a longer way is told with N, upon which nobody deletes anything.
+/// Section 6.12: the node before the break asks with TTL max(MIN_REPAIR_TTL, 0.5 #hops) +
+/// LOCAL_ADD_TTL, packets wait there, and a longer way is told with N, upon which nobody deletes
+/// anything.
 #[test]
 fn a_local_repair_finds_another_way() {
     let mut world = talking(repairing(), 5);

@@ -1,4 +1,5 @@
-//! No routing loop ever exists (RFC 3561 section 1), whatever links, messages and nodes do: looked for after each step.
+//! No routing loop ever exists (RFC 3561 section 1), whatever links, messages and nodes do: looked
+//! for after each step.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
@@ -73,8 +74,8 @@ fn run(seed: u64) -> Result<usize, String> {
     Ok(delivered)
 }
 
-/// The long form is `cargo xtask campaign aodv-loops`. All runs pass, so by the rule of three 500 of them show with 95 %
-/// confidence that fewer than 0.6 % of such networks can loop.
+/// The long form is `cargo xtask campaign aodv-loops`. All runs pass, so by the rule of three 500
+/// of them show with 95 % confidence that fewer than 0.6 % of such networks can loop.
 #[test]
 fn no_loop_ever_exists() {
     let asked = std::env::var("ANABRANCH_AODV_RUNS").ok();

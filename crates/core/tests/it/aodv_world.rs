@@ -1,5 +1,6 @@
-//! Routers, links that are up or down, and a clock that jumps to the next thing that happens. A message takes 1 ms over
-//! a link, a packet of data none at all; the link layer tells of a neighbour that does not answer.
+//! Routers, links that are up or down, and a clock that jumps to the next thing that happens. A
+//! message takes 1 ms over a link, a packet of data none at all; the link layer tells of a
+//! neighbour that does not answer.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;

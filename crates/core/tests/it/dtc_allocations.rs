@@ -10,8 +10,8 @@ use bytes::Bytes;
 
 const MSS: usize = 100;
 
-/// Data and acknowledgements of `connections` connections in turn, the link's reports, and a repetition now
-/// and then; the segments handed in and the allocations they cost after a warm-up.
+/// Data and acknowledgements of `connections` connections in turn, the link's reports, and a
+/// repetition now and then; the segments handed in and the allocations they cost after a warm-up.
 fn steady(config: Config, connections: u16) -> (u64, u64) {
     let address = |last| IpAddr::V6(Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, last));
     let forth = FlowKey { source: address(1), destination: address(2) };

@@ -1,9 +1,11 @@
-//! Caching nodes in a chain, against tables I and II of the paper and against its bounds (section V).
+//! Caching nodes in a chain, against tables I and II of the paper and against its bounds (section
+//! V).
 //!
-//! The network is the smallest that errata D7, D17 and D21 to D24 leave: each hop takes 22 ms, frames are
-//! lost independently (data p, TCP acknowledgements p/2 but none on the last hop into the sender, link
-//! acknowledgements p/4), the link layer reports and repeats nothing. The ends are a sender with a window of
-//! three segments and a receiver that buffers what is out of order and reports it by SACK.
+//! The network is the smallest that errata D7, D17 and D21 to D24 leave: each hop takes 22 ms,
+//! frames are lost independently (data p, TCP acknowledgements p/2 but none on the last hop into
+//! the sender, link acknowledgements p/4), the link layer reports and repeats nothing. The ends are
+//! a sender with a window of three segments and a receiver that buffers what is out of order and
+//! reports it by SACK.
 
 use crate::dtc_world::{Chain, Outcome};
 use anabranch_core::dtc::{Config, Displacement, DuplicateAcks, FlyingStart, SackForEnds, Signal};
@@ -69,7 +71,8 @@ fn without_caching_the_chain_is_that_of_tables_1_and_2() {
     }
 }
 
-/// Not above the tables by more than their own spread; the cell for 11 hops and 5 % is suspect (erratum D9).
+/// Not above the tables by more than their own spread; the cell for 11 hops and 5 % is suspect
+/// (erratum D9).
 #[test]
 fn section_4_reaches_tables_1_and_2() {
     for (hops, loss, _, published) in cells() {
@@ -85,8 +88,9 @@ fn section_4_reaches_tables_1_and_2() {
 
 /// The paper is 12.65 % and 27.6 % above (section V-B, erratum D3).
 ///
-/// Ten runs decide: the closest limit, 5 % above the bound with 6 hops and a loss of 10 %, is 40 transmissions from the mean
-/// of 30 runs, whose standard deviation is 27; that is 4.7 standard errors of ten runs.
+/// Ten runs decide: the closest limit, 5 % above the bound with 6 hops and a loss of 10 %, is 40
+/// transmissions from the mean of 30 runs, whose standard deviation is 27; that is 4.7 standard
+/// errors of ten runs.
 #[test]
 fn custody_comes_within_5_percent_of_the_omniscient_bound() {
     for (hops, loss, _, published) in cells() {
@@ -134,8 +138,8 @@ fn table_4_flying_start_shortens_short_transfers() {
     }
 }
 
-/// Whatever happens on the way, every octet arrives once and in order, and the transfer ends. The receiver
-/// of the chain compares every octet; what it delivers, it delivers once.
+/// Whatever happens on the way, every octet arrives once and in order, and the transfer ends. The
+/// receiver of the chain compares every octet; what it delivers, it delivers once.
 #[test]
 fn random_chains_deliver_everything_and_end() {
     let mut prng = Prng::new(0x0d7c);
@@ -165,7 +169,8 @@ fn random_chains_deliver_everything_and_end() {
             sender_sack: prng.chance(50) || node.sack == SackForEnds::Leave,
             ..Chain::default()
         };
-        // A node that reboots forgets for whom it strips: such a chain needs an end that speaks SACK.
+        // A node that reboots forgets for whom it strips: such a chain needs an end that speaks
+        // SACK.
         let chain =
             Chain { sender_sack: chain.sender_sack || chain.reboots > 0 || chain.detours > 0, ..chain };
         let outcome = chain.run();
@@ -175,8 +180,8 @@ fn random_chains_deliver_everything_and_end() {
     }
 }
 
-/// The same, over many runs: caching never makes the sender wait longer than plain TCP by more than one
-/// time-out (16 s at most).
+/// The same, over many runs: caching never makes the sender wait longer than plain TCP by more than
+/// one time-out (16 s at most).
 #[test]
 fn the_longest_stall_is_no_longer_than_without_nodes() {
     for config in [Config::paper(), Config::improved()] {

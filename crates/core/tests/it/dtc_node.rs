@@ -101,7 +101,8 @@ impl Bench {
         Self { node: Node::new(config), now: 0 }
     }
 
-    /// After a handshake that took one local round trip, and an acknowledgement of the first segment.
+    /// After a handshake that took one local round trip, and an acknowledgement of the first
+    /// segment.
     fn established(config: Config) -> Self {
         let mut bench = Self::new(config);
         bench.pass(syn(true));
@@ -259,8 +260,8 @@ fn d15_a_segment_that_the_node_repeated_is_held_for_one_local_round_trip() {
     bench.pass(data(2));
 }
 
-/// A receiver refuses what is older than the newest timestamp that it has accepted (PAWS), so an old copy must not
-/// stand in for a new one.
+/// A receiver refuses what is older than the newest timestamp that it has accepted (PAWS), so an
+/// old copy must not stand in for a new one.
 #[test]
 fn a_held_segment_leaves_its_timestamp_to_the_cached_one() {
     let stamped = |value| {
@@ -497,7 +498,8 @@ fn flying_start_repeats_syn_at_once_and_measures_from_the_first() {
     }
 }
 
-/// Section IV-C: they begin with TCP's initial time-out, in both directions, and where SYN and SYN-ACK are repeated.
+/// Section IV-C: they begin with TCP's initial time-out, in both directions, and where SYN and
+/// SYN-ACK are repeated.
 #[test]
 fn without_flying_start_the_handshake_is_not_measured() {
     for flying_start in [FlyingStart::Off, FlyingStart::On] {
@@ -771,9 +773,9 @@ fn the_connection_silent_for_longest_makes_room_once_it_is_silent_for_a_second()
     assert_eq!(bench.sent(), [other(11)]);
 }
 
-/// Segments of a connection that has lost its place, or never had one, stay in the cache. The same ends begin anew with the
-/// same numbers, as after a boot, and cut the stream differently. The new SYN passes the node soon after, or it takes
-/// another route and an idle time has passed.
+/// Segments of a connection that has lost its place, or never had one, stay in the cache. The same
+/// ends begin anew with the same numbers, as after a boot, and cut the stream differently. The new
+/// SYN passes the node soon after, or it takes another route and an idle time has passed.
 #[test]
 fn a_new_connection_is_sent_nothing_of_a_former_one_between_the_same_ends() {
     for (evicted, syn_passes) in [(false, true), (true, true), (false, false), (true, false)] {
@@ -831,8 +833,8 @@ fn a_new_connection_is_sent_nothing_of_a_former_one_between_the_same_ends() {
     }
 }
 
-/// Segment 2 took another route. The receiver has segment 1 all the same, and no copy of it is sent. The state of the
-/// connection does not change: the number may be forged.
+/// Segment 2 took another route. The receiver has segment 1 all the same, and no copy of it is
+/// sent. The state of the connection does not change: the number may be forged.
 #[test]
 fn an_acknowledgement_of_more_than_was_seen_frees_the_cache() {
     for config in [Config::paper(), Config::improved()] {
@@ -868,7 +870,8 @@ fn a_connection_without_room_for_its_state_has_its_segments_cached() {
     assert_eq!(bench.sent(), []);
 }
 
-/// One place and many connections: all that waits for its report does not keep out what is known to be lost.
+/// One place and many connections: all that waits for its report does not keep out what is known to
+/// be lost.
 #[test]
 fn a_lost_segment_takes_the_place_of_one_that_the_link_still_has() {
     let mut bench = Bench::new(Config { cache_segments: 1, ..Config::improved() });
@@ -955,8 +958,8 @@ fn a_segment_that_says_something_new_passes() {
     bench.pass(Segment { window: 299, ..answer });
 }
 
-/// Whatever claims to be of a connection and does not fit it: its state and its cache stay, and what its ends send
-/// passes (RFC 9293 section 3.10.7.4, RFC 5961).
+/// Whatever claims to be of a connection and does not fit it: its state and its cache stay, and
+/// what its ends send passes (RFC 9293 section 3.10.7.4, RFC 5961).
 #[test]
 fn a_forged_or_stale_segment_changes_nothing() {
     let far = [1 << 21, 1 << 30, 1 << 31, 3 << 30];
@@ -1017,7 +1020,8 @@ fn state_leaves_with_rst_with_both_fins_and_with_silence() {
     bench.report(&data(2), LinkEvent::TimedOut);
     bench.pass(Segment { flags: Flags::RST, payload: Bytes::new(), ..data(3) });
     assert_eq!((bench.node.connections(), bench.node.next_timeout()), (0, None));
-    // From an end that only acknowledges; and to an end whose SYN is refused (RFC 9293 section 3.10.7.3).
+    // From an end that only acknowledges; and to an end whose SYN is refused (RFC 9293 section
+    // 3.10.7.3).
     let mut bench = Bench::established(Config::paper());
     bench.pass(Segment { flags: Flags::RST, ..ack(2, &[]) });
     assert_eq!(bench.node.connections(), 0);

@@ -1,4 +1,5 @@
-//! A chain of nodes between a reference sender and a reference receiver, for the tests of `core::dtc`.
+//! A chain of nodes between a reference sender and a reference receiver, for the tests of
+//! `core::dtc`.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};

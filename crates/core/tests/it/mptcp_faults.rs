@@ -56,7 +56,8 @@ fn a_path_that_dies_takes_nothing_with_it() {
         let closed = |event: &Event| matches!(event, Event::SubflowClosed(i, _) if *i == id);
         assert!(world.client.events.iter().any(closed), "{:?}", world.client.events);
         assert!(world.client.mptcp().info().reinjections > 0);
-        // Once the second path alone carries it, it takes 5 s; a path that dies costs time-outs, not minutes.
+        // Once the second path alone carries it, it takes 5 s; a path that dies costs time-outs,
+        // not minutes.
         let all_there = world.server.events.contains(&Event::PeerClosed);
         assert!(all_there);
     }
@@ -360,8 +361,8 @@ proptest! {
     }
 }
 
-/// RFC 8684 section 3.2: the third segment of a join is repeated until the fourth comes; the listener, for whom the
-/// subflow is open already, answers each time.
+/// RFC 8684 section 3.2: the third segment of a join is repeated until the fourth comes; the
+/// listener, for whom the subflow is open already, answers each time.
 #[test]
 fn a_join_whose_fourth_segment_is_lost_is_open_after_the_next() {
     let mut world = World::new(config(), config(), two_paths(), 31);
@@ -382,8 +383,8 @@ fn a_join_whose_fourth_segment_is_lost_is_open_after_the_next() {
     assert!(second.ready && second.tcp.bytes_acked > 500_000, "{second:?}");
 }
 
-/// What a dead path held goes out on the other, and a subflow that paces does not wait for an acknowledgement between
-/// two of these segments.
+/// What a dead path held goes out on the other, and a subflow that paces does not wait for an
+/// acknowledgement between two of these segments.
 #[test]
 fn a_paced_subflow_repeats_for_a_dead_one_at_its_pace() {
     let seconds = |pacing, reinjection| {

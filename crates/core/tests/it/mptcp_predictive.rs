@@ -22,8 +22,8 @@ fn completion(paths: &[Path], scheduler: SchedulerKind, octets: usize, games: u6
     (0..games).map(game).sum::<f64>() / games as f64
 }
 
-/// A setting: two or three paths of unequal rate, delay and loss. The owner begins on that which is the best alone,
-/// and tells the service time and the loss of each.
+/// A setting: two or three paths of unequal rate, delay and loss. The owner begins on that which is
+/// the best alone, and tells the service time and the loss of each.
 struct Setting {
     paths: Vec<Path>,
     octets: usize,

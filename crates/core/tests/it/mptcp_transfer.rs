@@ -87,7 +87,8 @@ fn losses_and_reordering_do_not_show() {
 #[test]
 fn a_lost_part_of_the_handshake_stops_nothing() {
     for scheduler in SCHEDULERS {
-        // The SYN, the SYN-ACK, the acknowledgement, and the server's answer to that. With and without data.
+        // The SYN, the SYN-ACK, the acknowledgement, and the server's answer to that. With and
+        // without data.
         for (lost, down) in (0..4).flat_map(|lost| [(lost, 50_000), (lost, 0)]) {
             let mut world =
                 World::new(config(scheduler), config(scheduler), vec![Path::new(2_000_000, 10)], 5);
@@ -141,8 +142,9 @@ fn a_further_subflow_may_have_a_tcp_of_its_own() {
     assert_eq!(bounds, [(0, 2, 12), (1, 3, 5)]);
 }
 
-/// With one acknowledgement for a window, asked for by PSH, a scheduler that holds a path back before its window is full must ask
-/// with the last segment: the acknowledgement would wait for more, and the path with it.
+/// With one acknowledgement for a window, asked for by PSH, a scheduler that holds a path back
+/// before its window is full must ask with the last segment: the acknowledgement would wait for
+/// more, and the path with it.
 #[test]
 fn a_path_that_is_held_back_does_not_wait_for_its_acknowledgement() {
     let mut config = config(SchedulerKind::Predictive);

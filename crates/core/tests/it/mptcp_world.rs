@@ -1,5 +1,5 @@
-//! Two multipath connections, several paths with rate, delay, queue, loss and reordering, and a clock that jumps to
-//! the next thing that happens. Ties are broken by the order of sending.
+//! Two multipath connections, several paths with rate, delay, queue, loss and reordering, and a
+//! clock that jumps to the next thing that happens. Ties are broken by the order of sending.
 
 #![allow(unreachable_pub, reason = "its items are named as those of a library")]
 
@@ -87,7 +87,8 @@ pub struct World {
     pub server: Side,
     pub paths: Vec<Path>,
     pub config: Config,
-    /// Whether the client opens subflows on the paths beyond the first, and again when they are closed.
+    /// Whether the client opens subflows on the paths beyond the first, and again when they are
+    /// closed.
     pub joins: bool,
     pub rejoins: bool,
     pub rule: Option<Rule>,

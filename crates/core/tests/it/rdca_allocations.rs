@@ -1,5 +1,5 @@
-//! In steady state, losses and repetitions included, neither sender nor sink allocates anything for a packet; the payload
-//! is handed on as it came.
+//! In steady state, losses and repetitions included, neither sender nor sink allocates anything for
+//! a packet; the payload is handed on as it came.
 
 use anabranch_core::rdca::{Config, Incarnation, Message, PeerId, Sender, Seq, Sink, SinkEvent};
 use anabranch_core::time::{Duration, Instant};

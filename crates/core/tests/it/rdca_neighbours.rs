@@ -23,7 +23,8 @@ fn a_clock_that_is_set_back_by_minutes_stops_no_sender() {
     }
 }
 
-/// Senders that join `apart` one after the other, with a packet every `every`, over a bottleneck of 20 ms.
+/// Senders that join `apart` one after the other, with a packet every `every`, over a bottleneck of
+/// 20 ms.
 fn crowd(senders: u64, apart: Duration, every: Duration, service: Duration, config: Config) -> World {
     let source = |i| {
         let mut source = Source::new(every, u32::MAX);
@@ -58,7 +59,8 @@ fn an_outage_of_one_senders_own_hop_slows_no_other() {
     }
 }
 
-/// One of 50 senders claims once a second, in a copy of its last packet, that its round trip is an hour.
+/// One of 50 senders claims once a second, in a copy of its last packet, that its round trip is an
+/// hour.
 #[test]
 fn a_forged_round_trip_does_not_stop_the_sharing_of_a_full_queue() {
     let overflows = |forged: bool| {

@@ -13,7 +13,8 @@ struct Figures {
     congestions: usize,
 }
 
-/// `senders` that each offer `offered` datagrams a second for 100 s over a bottleneck of `capacity` a second.
+/// `senders` that each offer `offered` datagrams a second for 100 s over a bottleneck of `capacity`
+/// a second.
 fn measure(config: Config, senders: u64, offered: f64, capacity: f64, jitter_ms: u64, loss: u64) -> Figures {
     let period = Duration::from_secs_f64(1.0 / offered);
     let source = |i| {

@@ -710,7 +710,8 @@ fn a_snack_waits_half_a_round_trip_and_is_repeated_until_repaired() {
     losing(&mut world, &[10, 11, 30, 30, 30]);
     world.run(at(60_000), World::all_closed);
     let snacks = snacks(&world);
-    // 12 is sent at 75 * 12 and a round trip later than the first, arrives after 20 ms; half a round trip is 20 ms.
+    // 12 is sent at 75 * 12 and a round trip later than the first, arrives after 20 ms; half a
+    // round trip is 20 ms.
     assert_eq!(snacks[0], (900 + 20 + 20, vec![(10, 12)]));
     assert_eq!(snacks[1], (2325 + 40, vec![(30, 31)]));
     assert_eq!(

@@ -1,4 +1,5 @@
-//! Many senders, and networks and clocks that change under them. The long form is `cargo xtask campaign rdca-steps`.
+//! Many senders, and networks and clocks that change under them. The long form is
+//! `cargo xtask campaign rdca-steps`.
 
 use anabranch_core::rdca::{Config, Release};
 use anabranch_core::time::Duration;

@@ -1,5 +1,5 @@
-//! Erratum H6: how often the trend as printed and ours say "rises", for delays that are steady, rise and fall.
-//! `docs/reference/rdca-protocol.md` has this table.
+//! Erratum H6: how often the trend as printed and ours say "rises", for delays that are steady,
+//! rise and fall. `docs/reference/rdca-protocol.md` has this table.
 
 use anabranch_core::rdca::{Trend, TrendTest};
 use anabranch_testkit::prng::Prng;
@@ -11,8 +11,8 @@ fn noise(prng: &mut Prng) -> i32 {
     ((sum - 60_000) / 2) as i32
 }
 
-/// How many decisions of a thousand say "rises", of delays that change by `slope` microseconds a packet for 16 packets:
-/// each window stands alone.
+/// How many decisions of a thousand say "rises", of delays that change by `slope` microseconds a
+/// packet for 16 packets: each window stands alone.
 fn fires(test: TrendTest, slope: i32) -> u32 {
     let mut prng = Prng::new(6);
     let windows = 20_000;

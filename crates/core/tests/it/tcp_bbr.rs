@@ -23,7 +23,8 @@ struct Link {
 /// 40 ms and 10 Mbit/s with a queue of one bandwidth-delay product.
 const LINK: Link = Link { rate: 1_250_000, delay: 20, queue: 50_000, loss: 0 };
 
-/// Sends for `seconds`: bytes that have arrived in the second half of it, per second, and the sender's figures.
+/// Sends for `seconds`: bytes that have arrived in the second half of it, per second, and the
+/// sender's figures.
 fn goodput(config: Config, link: Link, seconds: u64, seed: u64) -> (f64, Info) {
     let (mut prng, mut free) = (Prng::new(seed), Instant::ZERO);
     let rule = move |now: Instant, from: End, segment: &Segment| {
@@ -63,7 +64,8 @@ fn a_link_is_used() {
     }
 }
 
-/// The peer reports nothing, losses are found by duplicate acknowledgements: slower, but it goes on.
+/// The peer reports nothing, losses are found by duplicate acknowledgements: slower, but it goes
+/// on.
 #[test]
 fn it_works_without_sack() {
     let config = Config { sack: anabranch_core::tcp::SackRole::Off, rack_tlp: false, ..bbr() };

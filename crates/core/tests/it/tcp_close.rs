@@ -311,7 +311,8 @@ fn state_by_event_table() {
     "#]].assert_eq(&out);
 }
 
-/// Every synchronised state against the four kinds of reset: at RCV.NXT, in the window, before and after it.
+/// Every synchronised state against the four kinds of reset: at RCV.NXT, in the window, before and
+/// after it.
 #[test]
 fn resets_count_only_at_rcv_nxt() {
     let mut out = String::new();

@@ -41,7 +41,8 @@ fn both_ends_agree() {
     }
 }
 
-/// Section 6.1.1.1: a SYN that is sent again does not ask, and then no segment is ECT, even if the first SYN is answered.
+/// Section 6.1.1.1: a SYN that is sent again does not ask, and then no segment is ECT, even if the
+/// first SYN is answered.
 #[test]
 fn a_repeated_syn_does_not_ask() {
     let answer = "1.5 < SE. 500:500 ack 1001 win 60000 <mss 1000>\n1.5 write 1000";
@@ -107,8 +108,8 @@ fn only_new_data_is_ect() {
     assert!(seen.0 > 400 && seen.1.is_empty(), "{seen:?}");
 }
 
-/// Section 6.1.3: from a mark on every acknowledgement echoes it, until the peer says that it has reduced its window. One
-/// segment may say both. A mark on what has come before says nothing.
+/// Section 6.1.3: from a mark on every acknowledgement echoes it, until the peer says that it has
+/// reduced its window. One segment may say both. A mark on what has come before says nothing.
 #[test]
 fn a_mark_is_echoed_until_the_peer_has_reduced() {
     check(
@@ -138,8 +139,8 @@ fn a_mark_is_echoed_until_the_peer_has_reduced() {
     );
 }
 
-/// Section 6.1.2: one reduction for each window, CWR with the next new data, and no growth by an acknowledgement that
-/// echoes.
+/// Section 6.1.2: one reduction for each window, CWR with the next new data, and no growth by an
+/// acknowledgement that echoes.
 #[test]
 fn an_echo_reduces_the_window_once() {
     check(
@@ -187,7 +188,8 @@ fn abe_takes_less_than_a_loss() {
     assert_eq!(found, ["50", "80", "70", "85"]);
 }
 
-/// A loss in a window for which the window was reduced already costs nothing more; a mark in a recovery neither.
+/// A loss in a window for which the window was reduced already costs nothing more; a mark in a
+/// recovery neither.
 #[test]
 fn a_mark_and_a_loss_of_one_window_count_once() {
     let loss = "< E. 501:501 ack 2001 win 60000 <sack 3001:6001>";
@@ -221,7 +223,8 @@ fn a_mark_and_a_loss_of_one_window_count_once() {
     );
 }
 
-/// A queue of 100 packets that marks from 20 on: every controller that answers marks keeps the link busy, and nothing is lost.
+/// A queue of 100 packets that marks from 20 on: every controller that answers marks keeps the link
+/// busy, and nothing is lost.
 #[test]
 fn marks_take_the_place_of_losses() {
     use CongestionAlgorithm::{Cubic, NewReno, Westwood};
@@ -255,8 +258,8 @@ fn marks_take_the_place_of_losses() {
     }
 }
 
-/// A path that marks every packet and loses none: no controller's window stays near what slow start makes of a path without
-/// marks.
+/// A path that marks every packet and loses none: no controller's window stays near what slow start
+/// makes of a path without marks.
 #[test]
 fn marks_from_the_start_end_slow_start() {
     use CongestionAlgorithm::{Cubic, NewReno, Westwood};
@@ -276,8 +279,8 @@ fn marks_from_the_start_end_slow_start() {
     }
 }
 
-/// RFC 3168 section 5: who does not yield to marks as to losses does not say that packets may be marked. What the peer sends
-/// may be, all the same.
+/// RFC 3168 section 5: who does not yield to marks as to losses does not say that packets may be
+/// marked. What the peer sends may be, all the same.
 #[test]
 fn bbr_is_never_marked() {
     for (client, server) in [(true, false), (false, true)] {

@@ -30,8 +30,8 @@ fn stamped(value: u32) -> Options {
     Options { mss: Some(1000), timestamps, ..Options::default() }
 }
 
-/// An attacker that does not know which numbers are in the window cannot set TS.Recent, and PAWS takes the peer's next segment
-/// (RFC 5961 section 5, RFC 7323 section 5.3).
+/// An attacker that does not know which numbers are in the window cannot set TS.Recent, and PAWS
+/// takes the peer's next segment (RFC 5961 section 5, RFC 7323 section 5.3).
 #[test]
 fn blind_segments_do_not_stop_a_connection() {
     let at = |ms| Instant::ZERO + Duration::from_millis(ms);
@@ -75,7 +75,8 @@ fn send_mss(ours: u16, mss: Option<u16>) -> [u16; 2] {
     })
 }
 
-/// A floor for what a peer can ask for: segments of one octet are 40 octets of header (CVE-2019-11479).
+/// A floor for what a peer can ask for: segments of one octet are 40 octets of header
+/// (CVE-2019-11479).
 #[test]
 fn peers_mss_has_a_floor() {
     assert_eq!([0, 1, 12, 47, 48].map(|mss| send_mss(1440, Some(mss))), [[48, 36]; 5]);
@@ -91,8 +92,8 @@ fn peers_mss_has_a_default_by_family() {
     assert_eq!(established(ipv6, Options::default()).info().mss, 1220);
 }
 
-/// 1 MB/s for a second from a peer whose echoes are as old as `echo` says at each millisecond. Returns the largest
-/// window offered, by 100 ms; no offer takes back what was offered before.
+/// 1 MB/s for a second from a peer whose echoes are as old as `echo` says at each millisecond.
+/// Returns the largest window offered, by 100 ms; no offer takes back what was offered before.
 fn windows(echo: impl Fn(u32) -> u32) -> Vec<u32> {
     let config =
         Config { timestamps: true, window_scale: Some(7), auto_tune: Some(AutoTune::LINUX), ..plain() };
@@ -121,7 +122,8 @@ fn windows(echo: impl Fn(u32) -> u32) -> Vec<u32> {
     largest
 }
 
-/// A receive buffer follows what arrives in a round trip, and cannot be made to grow at once by lies about that.
+/// A receive buffer follows what arrives in a round trip, and cannot be made to grow at once by
+/// lies about that.
 #[test]
 fn lies_about_round_trips_do_not_open_the_window_at_once() {
     let honest = windows(|_| 40);

@@ -1,4 +1,5 @@
-//! Connections on which nothing happens: keep-alive, FIN-WAIT-2 without an application, TIME-WAIT and new SYNs.
+//! Connections on which nothing happens: keep-alive, FIN-WAIT-2 without an application, TIME-WAIT
+//! and new SYNs.
 
 use anabranch_core::segment::{Flags, Options, Segment, SeqNumber, Timestamps};
 use anabranch_core::tcp::{Config, KeepAlive, State};
@@ -86,7 +87,8 @@ fn fin_wait_2_ends_when_the_application_is_gone() {
     assert_eq!(Scene::fin_wait_2(plain()).run("0 release\n1000 show state"), "1000.000 = state FinWait2\n");
 }
 
-/// RFC 1122 section 4.2.2.13, RFC 2525 section 2.17: a reset, and no acknowledgement of what is not read.
+/// RFC 1122 section 4.2.2.13, RFC 2525 section 2.17: a reset, and no acknowledgement of what is not
+/// read.
 #[test]
 fn release_loses_unread_data_with_a_reset() {
     let scenes = [Scene::established, Scene::fin_wait_1, Scene::fin_wait_2];
@@ -165,8 +167,8 @@ fn release_resets_data_that_arrives_afterwards() {
     .assert_eq(&runs.join("---\n"));
 }
 
-/// A closed window ends the connection whatever has been closed besides; what is acknowledged puts it off, and so does a
-/// window that is open.
+/// A closed window ends the connection whatever has been closed besides; what is acknowledged puts
+/// it off, and so does a window that is open.
 #[test]
 fn released_data_does_not_wait_for_ever() {
     let config = Config { fin_wait: Some(Duration::from_secs(10)), ..plain() };
@@ -203,7 +205,8 @@ fn established_blind_segments_do_not_stop_keep_alive() {
     assert!(out.ends_with("110.000 ! Closed(TimedOut)\n300.000 = state Closed\n"), "{out}");
 }
 
-/// RFC 6191 section 2, case by case: time stamp of the old connection, of the SYN, and the sequence numbers.
+/// RFC 6191 section 2, case by case: time stamp of the old connection, of the SYN, and the sequence
+/// numbers.
 #[test]
 fn time_wait_gives_way_to_a_later_syn() {
     let stamp = |value| Some(Timestamps { value, echo: 0 });

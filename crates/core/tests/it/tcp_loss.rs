@@ -131,7 +131,8 @@ fn newreno_time_out_during_recovery_goes_back() {
     );
 }
 
-/// RFC 5681 section 3.1: all that was outstanding at a time-out is one loss, however many time-outs its repair takes.
+/// RFC 5681 section 3.1: all that was outstanding at a time-out is one loss, however many time-outs
+/// its repair takes.
 #[test]
 fn a_time_out_while_another_is_repaired_leaves_the_threshold() {
     check(
@@ -150,7 +151,8 @@ fn a_time_out_while_another_is_repaired_leaves_the_threshold() {
     );
 }
 
-/// RFC 6675 section 2: an acknowledgement that moves SND.UNA and reports more than two segments begins a recovery.
+/// RFC 6675 section 2: an acknowledgement that moves SND.UNA and reports more than two segments
+/// begins a recovery.
 #[test]
 fn sack_with_a_cumulative_acknowledgement_begins_recovery() {
     check(
@@ -167,7 +169,8 @@ fn sack_with_a_cumulative_acknowledgement_begins_recovery() {
     );
 }
 
-/// RFC 6675 section 2: an acknowledgement that reports nothing new shows no loss. The network has doubled a packet.
+/// RFC 6675 section 2: an acknowledgement that reports nothing new shows no loss. The network has
+/// doubled a packet.
 #[test]
 fn sack_duplicates_without_a_report_show_no_loss() {
     let scene = Scene::established_with(sack(), Options { sack_permitted: true, ..Options::default() });
@@ -342,8 +345,9 @@ fn sack_nonsense_is_ignored() {
     );
 }
 
-/// RFC 2883 section 4: blocks below the acknowledgement or within the second block are duplicates, here of packets that the
-/// network has doubled. None of them shows a loss, with or without the option: one segment is reported, and no more.
+/// RFC 2883 section 4: blocks below the acknowledgement or within the second block are duplicates,
+/// here of packets that the network has doubled. None of them shows a loss, with or without the
+/// option: one segment is reported, and no more.
 #[test]
 fn dsack_is_no_news() {
     for dsack in [false, true] {
@@ -443,8 +447,9 @@ fn reno_does_not_use_sack_but_permits_it() {
     );
 }
 
-/// A probe of the tail leaves the last segment in the network twice. A time-out within the round trip after it takes only the
-/// first segment for lost (RFC 8985 sections 6.3 and 7.3), which is sent again: three segments in the network, two outstanding.
+/// A probe of the tail leaves the last segment in the network twice. A time-out within the round
+/// trip after it takes only the first segment for lost (RFC 8985 sections 6.3 and 7.3), which is
+/// sent again: three segments in the network, two outstanding.
 #[test]
 fn flight_size_is_never_above_what_is_outstanding() {
     let short = RtoConfig { max: Duration::from_secs(1), ..plain().rto };

@@ -12,7 +12,8 @@ use bytes::Bytes;
 /// When the client's segments with data left, and how long each was.
 type Departures = Rc<RefCell<Vec<(Instant, usize)>>>;
 
-/// A wire of 50 ms each way that notes departures and loses what `lost` says, by the number of the segment with data.
+/// A wire of 50 ms each way that notes departures and loses what `lost` says, by the number of the
+/// segment with data.
 fn pair(config: Config, lost: impl Fn(usize) -> bool + 'static) -> (Pair, Departures) {
     let departures = Departures::default();
     let noted = departures.clone();
@@ -66,7 +67,8 @@ fn the_rate_is_that_of_the_window() {
     }
 }
 
-/// A retransmission after a time-out leaves at the instant at which the timer runs out, and what follows soon.
+/// A retransmission after a time-out leaves at the instant at which the timer runs out, and what
+/// follows soon.
 #[test]
 fn time_outs_do_not_wait() {
     // A whole window is lost, and a few repetitions, so that only the timer repairs it.

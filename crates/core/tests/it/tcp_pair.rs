@@ -46,7 +46,8 @@ fn transfer(seed: u64) -> Result<(), String> {
     let dawdles = prng.pick(&[0, 0, 50, 90]);
     let (mut notices, rate) = (Prng::new(seed), prng.pick(&[0, 0, 1, 10]));
     let over = pair.run_until(Instant::ZERO + Duration::from_secs(40_000), |pair| {
-        // One that stands by for a peer that is gone would do so for as long as it is told that there is no route.
+        // One that stands by for a peer that is gone would do so for as long as it is told that
+        // there is no route.
         let gone = [&pair.client, &pair.server].iter().any(|side| is_over(&side.events));
         for end in [End::Client, End::Server] {
             let now = pair.now;
@@ -135,7 +136,8 @@ fn any_config(prng: &mut Prng) -> Config {
     }
 }
 
-/// Options that came later are drawn apart, so that a seed keeps the wire on which it has failed once.
+/// Options that came later are drawn apart, so that a seed keeps the wire on which it has failed
+/// once.
 fn with_later_options(config: Config, prng: &mut Prng) -> Config {
     let config =
         Config { dsack: prng.chance(50), undo: prng.chance(50), sack_on_data: prng.chance(50), ..config };
@@ -183,7 +185,8 @@ fn senders() -> impl Iterator<Item = Config> {
     })
 }
 
-/// `octets` arrive over a wire that treats segments as `rule` says; the sender's figures while it still has more to send.
+/// `octets` arrive over a wire that treats segments as `rule` says; the sender's figures while it
+/// still has more to send.
 fn under_way(config: Config, delay: u64, octets: usize, rule: impl Rule + 'static) -> Info {
     let mut pair = Pair::new(config, config, Duration::from_millis(delay)).with_rule(rule);
     pair.client.outbox = Bytes::from(vec![0; octets + 1_000_000]);
@@ -221,7 +224,8 @@ fn lost_acknowledgements_are_no_loss_of_data() {
                 free = free.max(now) + Duration::from_micros(200);
                 return Verdict::Delay(free.saturating_since(now));
             }
-            // The window is open by then: with two segments in flight one lost acknowledgement stops everything.
+            // The window is open by then: with two segments in flight one lost acknowledgement
+            // stops everything.
             let open = now > Instant::ZERO + Duration::from_millis(500);
             if open && prng.chance(50) { Verdict::Drop } else { Verdict::Pass }
         };
@@ -230,8 +234,8 @@ fn lost_acknowledgements_are_no_loss_of_data() {
     }
 }
 
-/// A steady round trip above 200 ms leaves the time-out no margin but the granularity: it must not run out before a fast
-/// retransmission can be acknowledged (RFC 6298 section 2.3).
+/// A steady round trip above 200 ms leaves the time-out no margin but the granularity: it must not
+/// run out before a fast retransmission can be acknowledged (RFC 6298 section 2.3).
 #[test]
 fn long_round_trips_with_few_losses_see_no_time_out() {
     // BBR sends more, so that a retransmission is lost too, which RFC 6675 alone cannot see.
@@ -249,7 +253,8 @@ fn long_round_trips_with_few_losses_see_no_time_out() {
     }
 }
 
-/// A queue without an end: slow start ends where it grows (RFC 9406), before anything is lost with each controller.
+/// A queue without an end: slow start ends where it grows (RFC 9406), before anything is lost with
+/// each controller.
 #[test]
 fn slow_start_ends_when_the_round_trip_grows() {
     // BBR has no threshold.
@@ -276,7 +281,8 @@ fn slow_start_ends_when_the_round_trip_grows() {
     }
 }
 
-/// What each way of recovering pays for the same losses: 1 % of data segments, 2 MB, 40 ms round trip.
+/// What each way of recovering pays for the same losses: 1 % of data segments, 2 MB, 40 ms round
+/// trip.
 #[test]
 fn recoveries_compared_on_one_wire() {
     let base = Config { window_limit: Some(64), ..Config::default() };

@@ -485,8 +485,8 @@ fn timestamps_take_twelve_octets_and_are_echoed() {
     );
 }
 
-/// RFC 7323 section 4.3: the acknowledgement of a repetition echoes the repetition; of a segment that lies too far back,
-/// or whose clock has jumped, the one before.
+/// RFC 7323 section 4.3: the acknowledgement of a repetition echoes the repetition; of a segment
+/// that lies too far back, or whose clock has jumped, the one before.
 #[test]
 fn timestamps_echo_a_repetition_of_what_has_arrived() {
     check(
@@ -505,7 +505,8 @@ fn timestamps_echo_a_repetition_of_what_has_arrived() {
     );
 }
 
-/// RFC 5961 section 5.2: an acknowledgement of what was never sent sets nothing, or PAWS would drop what follows.
+/// RFC 5961 section 5.2: an acknowledgement of what was never sent sets nothing, or PAWS would drop
+/// what follows.
 #[test]
 fn timestamps_of_an_impossible_acknowledgement_are_not_taken() {
     check(
@@ -590,7 +591,8 @@ fn a_pushed_segment_is_acknowledged_at_once_if_wanted() {
     );
 }
 
-/// Neither a gap nor what fills it is worth an acknowledgement of its own: the window's last segment asks for one.
+/// Neither a gap nor what fills it is worth an acknowledgement of its own: the window's last
+/// segment asks for one.
 #[test]
 fn gaps_wait_for_the_acknowledgement_of_the_window_if_wanted() {
     let delayed_ack = DelayedAck::Every { segments: 20, timeout: Duration::from_secs(5) };
@@ -613,8 +615,9 @@ fn dsack() -> Config {
     Config { dsack: true, ..sack() }
 }
 
-/// RFC 2883 section 4.1: example 1, an acknowledgement is lost; example 2, there is a hole above; and the second copy of
-/// what lies above the hole (section 4.1.3), whose block is within the second one.
+/// RFC 2883 section 4.1: example 1, an acknowledgement is lost; example 2, there is a hole above;
+/// and the second copy of what lies above the hole (section 4.1.3), whose block is within the
+/// second one.
 #[test]
 fn dsack_whole_duplicates() {
     check(

@@ -591,8 +591,8 @@ fn the_last_segment_of_a_window_is_pushed() {
     );
 }
 
-/// The probe of a closed window goes out again when the window opens. Nothing was lost, also if two segments come before we may
-/// send: no recovery begins, for any way to find losses.
+/// The probe of a closed window goes out again when the window opens. Nothing was lost, also if two
+/// segments come before we may send: no recovery begins, for any way to find losses.
 #[test]
 fn an_opening_window_begins_no_recovery() {
     for (sack, rack_tlp) in [(SackRole::Off, false), (SackRole::Both, false), (SackRole::Both, true)] {

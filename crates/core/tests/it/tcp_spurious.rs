@@ -28,8 +28,8 @@ fn flight(config: Config) -> Scene {
         .quietly(&format!("0 < . 501:501 ack 1001 win 60000{stamp}\n0 write 28000"))
 }
 
-/// RFC 3522 section 3.2: the acknowledgement echoes a time before that of the retransmission. What was taken for lost is
-/// not sent again, and the window is as before (RFC 4015 section 3).
+/// RFC 3522 section 3.2: the acknowledgement echoes a time before that of the retransmission. What
+/// was taken for lost is not sent again, and the window is as before (RFC 4015 section 3).
 #[test]
 fn eifel_undoes_a_time_out() {
     check(
@@ -80,8 +80,8 @@ fn eifel_leaves_a_real_time_out() {
     );
 }
 
-/// RFC 3522 section 3.2 step 5: without any report of a duplicate, an acknowledgement of all that is outstanding may be
-/// that of a receiver that echoes old times.
+/// RFC 3522 section 3.2 step 5: without any report of a duplicate, an acknowledgement of all that
+/// is outstanding may be that of a receiver that echoes old times.
 #[test]
 fn eifel_doubts_what_acknowledges_everything() {
     check(
@@ -128,7 +128,8 @@ fn eifel_undoes_a_recovery() {
     );
 }
 
-/// RFC 5682 section 3.1: after the first acknowledgement two new segments leave; the next one covers what was sent once.
+/// RFC 5682 section 3.1: after the first acknowledgement two new segments leave; the next one
+/// covers what was sent once.
 #[test]
 fn frto_undoes_a_time_out() {
     check(
@@ -197,7 +198,8 @@ fn frto_needs_new_data() {
     );
 }
 
-/// RFC 2883 section 5.1: all retransmissions of a recovery have arrived twice, the last after its end.
+/// RFC 2883 section 5.1: all retransmissions of a recovery have arrived twice, the last after its
+/// end.
 #[test]
 fn dsack_undoes_a_recovery() {
     check(
@@ -224,7 +226,8 @@ fn dsack_undoes_a_recovery() {
     );
 }
 
-/// A packet that was not sent again is doubled by the network, which may have doubled the retransmission too.
+/// A packet that was not sent again is doubled by the network, which may have doubled the
+/// retransmission too.
 #[test]
 fn dsack_of_more_than_was_sent_again_undoes_nothing() {
     check(
@@ -278,7 +281,8 @@ fn dsack_of_one_of_two_undoes_nothing() {
 const CONTROLLERS: [CongestionAlgorithm; 3] =
     [CongestionAlgorithm::NewReno, CongestionAlgorithm::Cubic, CongestionAlgorithm::Westwood];
 
-/// Over a path of 40 ms and 12 Mbit/s all packets of one direction are a second late, once; none is lost. Before and after.
+/// Over a path of 40 ms and 12 Mbit/s all packets of one direction are a second late, once; none is
+/// lost. Before and after.
 fn spike(config: Config, from: End) -> (Info, Info, Info) {
     let late = Instant::ZERO + Duration::from_secs(3);
     let mut free = [Instant::ZERO; 2];
@@ -380,8 +384,8 @@ fn doubled_packets_start_no_recovery() {
     }
 }
 
-/// RFC 2018 section 4 and RFC 9293 section 3.7.1: with losses both ways, segments with data have blocks, and options and
-/// data together are no more than the MSS.
+/// RFC 2018 section 4 and RFC 9293 section 3.7.1: with losses both ways, segments with data have
+/// blocks, and options and data together are no more than the MSS.
 #[test]
 fn blocks_beside_data_shorten_it() {
     for (mss, timestamps) in [(1440, true), (1440, false), (536, true), (81, true), (30, false), (9, false)] {

@@ -1,4 +1,5 @@
-//! A rate limit on log lines that peers cause: callers cannot fill the disk. Suppressed lines are counted and reported.
+//! A rate limit on log lines that peers cause: callers cannot fill the disk. Suppressed lines are
+//! counted and reported.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -6,12 +7,15 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Lines of one kind about one host that may come at once, and how long it takes until one more may.
+/// Lines of one kind about one host that may come at once, and how long it takes until one more
+/// may.
 const LINES: u32 = 5;
 const LINE_EVERY: Duration = Duration::from_secs(10);
-/// Hosts and kinds that are counted one by one. Those that do not fit share one count for each kind.
+/// Hosts and kinds that are counted one by one. Those that do not fit share one count for each
+/// kind.
 const COUNTED: usize = 256;
-/// Bytes that all lines of a class may have at once, and each second: two classes and reports stay below 1 kB/s.
+/// Bytes that all lines of a class may have at once, and each second: two classes and reports stay
+/// below 1 kB/s.
 const BURST: f64 = 1_500.0;
 const RATE: f64 = 300.0;
 /// Between two reports of what was left out.
@@ -116,7 +120,8 @@ mod tests {
     const LINE: &str =
         "gateway: [fd00:1234:5678:9abc::1]:54321 reset: it had said nothing while others called";
 
-    /// `hosts` hosts cause 4,400 lines a second for `seconds`, as many of each kind; bytes said, reports and lines accounted for.
+    /// `hosts` hosts cause 4,400 lines a second for `seconds`, as many of each kind; bytes said,
+    /// reports and lines accounted for.
     fn flood(hosts: u32, seconds: u64) -> (usize, u64, u64) {
         let begin = Instant::now();
         let mut log = Limiter::new(begin);

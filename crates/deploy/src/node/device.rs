@@ -19,17 +19,19 @@ use crate::manifest::identifier::{Component, class, text, vendor};
 /// Options of `node` about the device that it is.
 #[derive(Debug, clap::Args)]
 pub(super) struct OfDevice {
-    /// Take only files with a manifest that one of --signers has signed for devices of this vendor: a UUID, or a domain
-    /// name that stands for one. A signature alone is no longer enough
+    /// Take only files with a manifest that one of --signers has signed for devices of this vendor:
+    /// a UUID, or a domain name that stands for one. A signature alone is no longer enough
     #[arg(long, value_name = "UUID|DOMAIN", requires_all = ["class", "signers"])]
     vendor: Option<String>,
     /// The class of this device among those of its vendor: a UUID, or a name that stands for one
     #[arg(long, value_name = "UUID|NAME", requires = "vendor")]
     class: Option<String>,
-    /// Which part of the device is received here. Each has sequence numbers of its own, in the folder of --state
+    /// Which part of the device is received here. Each has sequence numbers of its own, in the
+    /// folder of --state
     #[arg(long, value_name = "NAME", default_value = "firmware")]
     component: Component,
-    /// Take only images for the boot loader MCUboot that are whole, and not of a lower version than the one in --out
+    /// Take only images for the boot loader MCUboot that are whole, and not of a lower version than
+    /// the one in --out
     #[arg(long)]
     pub(super) mcuboot: bool,
 }
@@ -158,8 +160,9 @@ impl Admission {
         Ok(self.judge(unix_time().as_secs())?.map(drop))
     }
 
-    /// The present file is whole, and goes where it shall go next: its number is stored. It may have taken long to arrive, so
-    /// that its signer is not trusted any more, or its manifest has expired.
+    /// The present file is whole, and goes where it shall go next: its number is stored. It may
+    /// have taken long to arrive, so that its signer is not trusted any more, or its manifest has
+    /// expired.
     ///
     /// # Errors
     /// A [`Refusal`], or the number cannot be stored: the file must not go anywhere.
@@ -202,7 +205,8 @@ impl Admission {
         }
     }
 
-    /// The first option of this device that the present manifest does not name. A class is one of a vendor's.
+    /// The first option of this device that the present manifest does not name. A class is one of a
+    /// vendor's.
     fn difference(&self) -> Option<&'static str> {
         let (own, _) = self.own.as_ref()?;
         let envelope = Envelope::read(self.evidence.manifest.as_ref()?).ok()?;

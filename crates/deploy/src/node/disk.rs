@@ -51,7 +51,8 @@ impl Beside {
         sync_names(&self.part)
     }
 
-    /// Allocates the part's blocks for `length` octets, where the file system can. Its length stays: that says what has come.
+    /// Allocates the part's blocks for `length` octets, where the file system can. Its length
+    /// stays: that says what has come.
     pub(super) fn reserve(&mut self, length: u64) -> io::Result<()> {
         let part = self.part_file()?;
         match rustix::fs::fallocate(part, FallocateFlags::KEEP_SIZE, 0, length.max(1)) {
@@ -98,8 +99,8 @@ impl Beside {
     }
 }
 
-/// A file of the node beside `path`: its temporary file or its lock. Names of components have no plus sign
-/// ([`crate::manifest::identifier::Component`]), so no component's file has this name.
+/// A file of the node beside `path`: its temporary file or its lock. Names of components have no
+/// plus sign ([`crate::manifest::identifier::Component`]), so no component's file has this name.
 pub(super) fn companion(path: &Path, what: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push("+");
@@ -183,7 +184,8 @@ mod tests {
 
     use super::*;
 
-    /// Puts a pipe at `path`. What is written there is read; Linux refuses to sync a pipe (fsync(2): EINVAL).
+    /// Puts a pipe at `path`. What is written there is read; Linux refuses to sync a pipe
+    /// (fsync(2): EINVAL).
     fn pipe(path: &Path) -> thread::JoinHandle<Vec<u8>> {
         mknodat(CWD, path, FileType::Fifo, Mode::RWXU, 0).unwrap();
         let path = path.to_owned();
@@ -194,8 +196,8 @@ mod tests {
         })
     }
 
-    /// Only a power cut shows what was not synced. A file that cannot be synced shows whether that was tried: it may not get
-    /// its name.
+    /// Only a power cut shows what was not synced. A file that cannot be synced shows whether that
+    /// was tried: it may not get its name.
     #[test]
     fn what_cannot_be_synced_is_not_put_into_its_place() {
         let folder = TempDir::new().unwrap();

@@ -1,14 +1,16 @@
 //! What of a file that has not come to its end is on the disk for certain.
 //!
-//! Two files: the *part*, which has the octets, and the *journal*, records of one size that say how many of them count. A record
-//! is written only once the octets that it speaks of are forced to the disk, and the last one that can be read counts. So
-//! whatever the journal says after a power cut is true; what it does not say is fetched again.
+//! Two files: the *part*, which has the octets, and the *journal*, records of one size that say how
+//! many of them count. A record is written only once the octets that it speaks of are forced to the
+//! disk, and the last one that can be read counts. So whatever the journal says after a power cut
+//! is true; what it does not say is fetched again.
 
 use std::io;
 
 use sha2::{Digest, Sha256};
 
-/// What holds a part and its journal. What is written may be lost, in part or in whole, until it is synced.
+/// What holds a part and its journal. What is written may be lost, in part or in whole, until it is
+/// synced.
 pub(super) trait Disk {
     /// All of the journal; nothing if there is none.
     fn read_journal(&mut self) -> io::Result<Vec<u8>>;
@@ -16,7 +18,8 @@ pub(super) trait Disk {
     fn append_journal(&mut self, octets: &[u8]) -> io::Result<()>;
     /// Forces the journal to the disk.
     fn sync_journal(&mut self) -> io::Result<()>;
-    /// Puts another journal in the place of this one, whole or not at all, and forces it and the names to the disk.
+    /// Puts another journal in the place of this one, whole or not at all, and forces it and the
+    /// names to the disk.
     fn replace_journal(&mut self, octets: &[u8]) -> io::Result<()>;
     /// Octets of the part; 0 if there is none.
     fn part_length(&mut self) -> io::Result<u64>;
@@ -96,7 +99,8 @@ impl<D: Disk> Journal<D> {
         Ok(Self { disk, last, written: 0, size: octets.len(), torn: false, lost: false })
     }
 
-    /// What there is of `subject`. If that is [`Found::From`], [`Journal::restart`] comes next. Nothing changes.
+    /// What there is of `subject`. If that is [`Found::From`], [`Journal::restart`] comes next.
+    /// Nothing changes.
     pub(super) fn find(&mut self, subject: Subject, discard: bool) -> io::Result<Found> {
         let length = self.disk.part_length()?;
         Ok(Found::From(match self.last.filter(|_| !discard) {
@@ -122,10 +126,12 @@ impl<D: Disk> Journal<D> {
         }))
     }
 
-    /// From here on the journal is about `subject`, of which the part has `from` octets. Octets may follow.
+    /// From here on the journal is about `subject`, of which the part has `from` octets. Octets may
+    /// follow.
     pub(super) fn restart(&mut self, subject: Subject, from: u64) -> io::Result<()> {
         self.disk.make_part()?;
-        // First, so that a full disk has space for the record. A part that is shorter than its record says counts for nothing.
+        // First, so that a full disk has space for the record. A part that is shorter than its
+        // record says counts for nothing.
         self.disk.truncate_part(from)?;
         let sequence = self.sequence();
         self.replace(Record { sequence, subject, delivered: from, state: State::Unfinished })?;
@@ -166,8 +172,8 @@ impl<D: Disk> Journal<D> {
         }
     }
 
-    /// Hands on a file that is whole. `settle` stores its sequence number first: a power cut after `hand_on` and before the
-    /// number would leave a file that an older one could follow.
+    /// Hands on a file that is whole. `settle` stores its sequence number first: a power cut after
+    /// `hand_on` and before the number would leave a file that an older one could follow.
     ///
     /// # Errors
     /// A step failed; the steps behind it were not tried.

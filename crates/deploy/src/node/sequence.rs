@@ -20,13 +20,15 @@ pub(super) trait Store {
     fn replace(&mut self, octets: &[u8]) -> io::Result<()>;
 }
 
-/// What is stored before the first number, so that a file without octets is never taken for a new device.
+/// What is stored before the first number, so that a file without octets is never taken for a new
+/// device.
 const NONE: &[u8] = b"none\n";
 
 /// Reads the stored number; `None` before the first.
 ///
 /// # Errors
-/// It cannot be read, or is not what was written. Then nothing says which numbers are lower, and no file may be taken.
+/// It cannot be read, or is not what was written. Then nothing says which numbers are lower, and no
+/// file may be taken.
 pub(super) fn highest(store: &mut impl Store) -> io::Result<Option<Highest>> {
     let octets = match store.read()? {
         None => return Ok(None),
@@ -45,8 +47,9 @@ pub(super) fn highest(store: &mut impl Store) -> io::Result<Option<Highest>> {
     read().map(Some).ok_or_else(|| io::Error::other("it is damaged"))
 }
 
-/// Stores a number before the file that has it goes where it shall go: whenever the power fails, no lower one is taken after the
-/// file is there. If the file does not get there, it may be sent again.
+/// Stores a number before the file that has it goes where it shall go: whenever the power fails, no
+/// lower one is taken after the file is there. If the file does not get there, it may be sent
+/// again.
 ///
 /// # Errors
 /// It cannot be stored.
@@ -69,9 +72,9 @@ impl Stored {
     /// Opens the number of the device of this name, in a folder that is made if it is not there.
     ///
     /// # Errors
-    /// No folder is known, a first number cannot be stored in it, another node uses the number, or the number is damaged or
-    /// cannot be read. A full disk is no error if a number is there: the node starts, and takes no higher number until there is
-    /// space.
+    /// No folder is known, a first number cannot be stored in it, another node uses the number, or
+    /// the number is damaged or cannot be read. A full disk is no error if a number is there: the
+    /// node starts, and takes no higher number until there is space.
     pub(super) fn open(folder: Option<&Path>, device: &str) -> Result<Self, Error> {
         let folder = folder
             .ok_or_else(|| Error::input("no folder is known for sequence numbers").with_hint(NOWHERE))?;
@@ -199,7 +202,8 @@ mod tests {
         open(folder.path(), "sensor").unwrap();
     }
 
-    /// A component may be called what another component's temporary file or lock would be called with a dot.
+    /// A component may be called what another component's temporary file or lock would be called
+    /// with a dot.
     #[test]
     fn components_named_like_temporary_files_and_locks_keep_numbers_of_their_own() {
         let folder = tempfile::TempDir::new().unwrap();
@@ -224,8 +228,8 @@ mod tests {
         }
     }
 
-    /// A full disk, here a name at which nothing can be written, keeps no node with a number from its start. A first number has
-    /// to be stored.
+    /// A full disk, here a name at which nothing can be written, keeps no node with a number from
+    /// its start. A first number has to be stored.
     #[test]
     fn a_number_that_is_whole_is_read_although_nothing_can_be_written() {
         let folder = tempfile::TempDir::new().unwrap();

@@ -76,7 +76,8 @@ impl Images {
     }
 }
 
-/// The image in `place`; `None` if there is no file or the file is no image, which every image may replace.
+/// The image in `place`; `None` if there is no file or the file is no image, which every image may
+/// replace.
 ///
 /// # Errors
 /// The file cannot be read, so nothing says whether the new image is older.
@@ -114,8 +115,8 @@ pub(super) struct Limits {
 const JOURNALS: u64 = 128 << 10;
 
 impl Limits {
-    /// Whether a file of `length` octets finds room in `folder`, where it shall take the place of what `part` occupies; if not, the
-    /// figures.
+    /// Whether a file of `length` octets finds room in `folder`, where it shall take the place of
+    /// what `part` occupies; if not, the figures.
     fn leave_room(&self, length: u64, folder: &Path, part: &Path) -> io::Result<Result<(), String>> {
         let occupied = part.metadata().map_or(0, |part| part.blocks() * 512);
         let there = free(folder)?.saturating_add(occupied);
@@ -166,7 +167,8 @@ enum Coming {
     Command(Running),
 }
 
-/// What has come of a file that can be gone on with. What is there is made certain when this is dropped.
+/// What has come of a file that can be gone on with. What is there is made certain when this is
+/// dropped.
 #[derive(Debug)]
 struct Partial {
     journal: Journal<Beside>,
@@ -217,8 +219,8 @@ impl Drop for Partial {
     }
 }
 
-/// A command, with all that it has started. It is killed when this is dropped: the end of its input would look like the end
-/// of the file.
+/// A command, with all that it has started. It is killed when this is dropped: the end of its input
+/// would look like the end of the file.
 #[derive(Debug)]
 struct Running(Child);
 
@@ -264,7 +266,8 @@ impl Output {
         })
     }
 
-    /// Gives back the disk space that a node that was killed had reserved for the rest of an unfinished file.
+    /// Gives back the disk space that a node that was killed had reserved for the rest of an
+    /// unfinished file.
     ///
     /// # Errors
     /// The disk failed.
@@ -293,7 +296,8 @@ impl Output {
         Ok(self)
     }
 
-    /// Takes only files with a manifest for this device; the numbers of those that were taken are in `state`.
+    /// Takes only files with a manifest for this device; the numbers of those that were taken are
+    /// in `state`.
     pub(super) fn for_device(mut self, device: OwnDevice, state: Option<&Path>) -> Result<Self, Error> {
         self.admission.for_device(device, state)?;
         Ok(self)
@@ -315,7 +319,8 @@ impl Output {
         self.admission.signers.clone()
     }
 
-    /// A command that gets octets as they come would have them before it is known that they are those that were announced.
+    /// A command that gets octets as they come would have them before it is known that they are
+    /// those that were announced.
     fn is_whole(&self) -> bool {
         matches!(self.to, To::File(_) | To::Command { spool: Some(_), .. })
     }
@@ -495,7 +500,8 @@ impl Sink for Output {
 
     async fn finish(&mut self) -> io::Result<()> {
         let digest: [u8; 32] = self.sha256.clone().finalize().into();
-        // What has been kept is checked, and thrown away, by itself; what was done before was checked then.
+        // What has been kept is checked, and thrown away, by itself; what was done before was
+        // checked then.
         let wrong = self.expected.is_some_and(|expected| expected != digest);
         if wrong && !matches!(self.coming, Some(Coming::Kept(_) | Coming::Done)) {
             self.coming = None;
@@ -545,7 +551,8 @@ impl Sink for Output {
     }
 }
 
-/// What is refused now would be refused again, and must not keep other files out. After another error the same push goes on.
+/// What is refused now would be refused again, and must not keep other files out. After another
+/// error the same push goes on.
 fn throw_away(partial: &mut Partial, error: &io::Error) {
     if error.get_ref().is_some_and(|within| within.is::<Refusal>()) {
         // If it cannot be, `--restart` throws it away.

@@ -1,7 +1,9 @@
-//! What files were when they were last read through, so that a file that goes to many nodes is not read twice for each.
+//! What files were when they were last read through, so that a file that goes to many nodes is not
+//! read twice for each.
 //!
-//! A file is known again by its device, inode, length and the times of its last changes. That is no proof, and need not be one:
-//! the node compares what has come with the digest that was announced, and throws away what is something else.
+//! A file is known again by its device, inode, length and the times of its last changes. That is no
+//! proof, and need not be one: the node compares what has come with the digest that was announced,
+//! and throws away what is something else.
 
 #![expect(clippy::disallowed_types, reason = "times of files are of the day")]
 
@@ -20,8 +22,8 @@ use crate::files::{digest, write_whole};
 /// So many files are remembered, those that were read last.
 const MOST: usize = 64;
 
-/// A file that was changed so shortly before may have been changed again without a later time: clocks of file systems tick
-/// every few milliseconds, some every other second.
+/// A file that was changed so shortly before may have been changed again without a later time:
+/// clocks of file systems tick every few milliseconds, some every other second.
 const SETTLED: Duration = Duration::from_secs(3);
 
 /// A file as it is found.
@@ -129,7 +131,8 @@ mod tests {
     use super::*;
     use std::fs;
 
-    /// A file, and a folder that says of it what it is not: whoever answers with that has not read it.
+    /// A file, and a folder that says of it what it is not: whoever answers with that has not read
+    /// it.
     fn misremembered(folder: &Path) -> (PathBuf, FileDigest) {
         let path = folder.join("file");
         fs::write(&path, b"octets").expect("room");

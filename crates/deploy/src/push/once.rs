@@ -11,7 +11,8 @@ use sha2::{Digest, Sha256};
 use crate::error::Error;
 use crate::files::nameless;
 
-/// Bytes that are kept in memory. What is longer goes into a file without a name in the folder for temporary files.
+/// Bytes that are kept in memory. What is longer goes into a file without a name in the folder for
+/// temporary files.
 const IN_MEMORY: usize = 16 << 20;
 
 /// Reads an input to its end, with memory that is bounded.

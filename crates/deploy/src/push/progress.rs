@@ -1,4 +1,5 @@
-//! The progress of a push on standard error: a bar for each gateway on a terminal, sparse lines elsewhere.
+//! The progress of a push on standard error: a bar for each gateway on a terminal, sparse lines
+//! elsewhere.
 
 use std::cell::Cell;
 #[cfg(feature = "bars")]

@@ -47,7 +47,8 @@ pub struct GatewayLine {
     pub bytes: u64,
     /// From writing a chunk to the node's acknowledgement of it, smoothed.
     pub srtt_s: Option<f64>,
-    /// Segments that TCP sent again, on both halves; to a deployed gateway on the first, since it does not say.
+    /// Segments that TCP sent again, on both halves; to a deployed gateway on the first, since it
+    /// does not say.
     pub retransmissions: u64,
 }
 

@@ -1,4 +1,5 @@
-//! What a push remembers until its file is delivered: which file was to go where, under which transfer's number.
+//! What a push remembers until its file is delivered: which file was to go where, under which
+//! transfer's number.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -32,13 +33,14 @@ pub(super) struct Memory {
     place: Option<PathBuf>,
     /// There was none before this push.
     fresh: bool,
-    /// Locked while this push is under way: a second one with the same number would end the sessions of the first, whose keys the
-    /// node forgets when it is greeted again.
+    /// Locked while this push is under way: a second one with the same number would end the
+    /// sessions of the first, whose keys the node forgets when it is greeted again.
     _lock: Option<File>,
 }
 
 impl Memory {
-    /// Remembers the push of `arguments.file` to `node`; the number under which it goes on, if it was interrupted.
+    /// Remembers the push of `arguments.file` to `node`; the number under which it goes on, if it
+    /// was interrupted.
     pub(super) fn open(
         arguments: &Arguments,
         node: SocketAddr,
@@ -117,8 +119,8 @@ impl Memory {
     }
 }
 
-/// Waits for the lock of a folder. Another user who may open a file can lock it and block pushes, so
-/// the lock is a file of its owner alone, as the files of pushes are.
+/// Waits for the lock of a folder. Another user who may open a file can lock it and block pushes,
+/// so the lock is a file of its owner alone, as the files of pushes are.
 fn turn(folder: &Path) -> io::Result<File> {
     let lock = File::options().create(true).append(true).mode(0o600).open(folder.join("push.lock"))?;
     lock.lock().map(|()| lock)

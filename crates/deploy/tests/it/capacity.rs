@@ -25,12 +25,14 @@ const SESSIONS: usize = 10_000;
 const AT_ONCE: usize = 50;
 /// Descriptors: two for each session, and [`SPARE`].
 const DESCRIPTORS: u64 = 2 * SESSIONS as u64 + SPARE;
-/// Descriptors for the rest of this process: under plain `cargo test` the other tests of this crate run in it too.
+/// Descriptors for the rest of this process: under plain `cargo test` the other tests of this crate
+/// run in it too.
 const SPARE: u64 = 1_000;
 /// Octets that an idle session may take at the gateway.
 const MOST: usize = 8_000;
 
-/// Number of sessions that this host's limit on descriptors lets one process hold. A privileged process raises the limit.
+/// Number of sessions that this host's limit on descriptors lets one process hold. A privileged
+/// process raises the limit.
 fn sessions() -> usize {
     let now = getrlimit(Resource::Nofile);
     let raised =
@@ -145,7 +147,8 @@ fn ten_thousand_sessions_through_one_gateway_hold() {
         "10000",
         "--memory",
         "320 MiB",
-        // On a busy machine it takes long until the last session is there, and the first one waits for it.
+        // On a busy machine it takes long until the last session is there, and the first one waits
+        // for it.
         "--idle",
         "1 h",
         "--quiet",
@@ -170,7 +173,8 @@ fn ten_thousand_sessions_through_one_gateway_hold() {
     }
     let mut far = accepting.join().expect("all have come");
     let each = (resident(gateway.child.id()) - before) / sessions;
-    // Half of the sockets are not the gateway's. The kernel's part is no promise of ours, and whatever else runs here has slabs too.
+    // Half of the sockets are not the gateway's. The kernel's part is no promise of ours, and
+    // whatever else runs here has slabs too.
     let kernel = slabs().saturating_sub(slabs_before) / sessions / 2;
     println!(
         "{sessions} sessions: {each} octets each at the gateway, and about {kernel} of the kernel's for its two sockets"

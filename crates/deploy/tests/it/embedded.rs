@@ -1,4 +1,5 @@
-//! A C program with the static library receives what `push` sends through three gateways, all as processes of their own.
+//! A C program with the static library receives what `push` sends through three gateways, all as
+//! processes of their own.
 
 use std::env;
 use std::fs;
@@ -74,8 +75,9 @@ fn figure(said: &[String], name: &str) -> u64 {
     found.unwrap_or_else(|| panic!("no {name} in {said:?}"))
 }
 
-/// Pushes a file of so many octets into the C program, and returns how many gateways carried some of it, and what it said.
-/// With paths, each gateway is behind one of them, and the node behind all; without, all are on the loop device.
+/// Pushes a file of so many octets into the C program, and returns how many gateways carried some
+/// of it, and what it said. With paths, each gateway is behind one of them, and the node behind
+/// all; without, all are on the loop device.
 fn receive(folder: &Path, receiver: &Path, octets: usize, paths: Option<&Paths>) -> (usize, Vec<String>) {
     fs::write(folder.join("file"), contents(octets)).expect("it can be written");
     let far = |command: &mut Command| match paths {
@@ -142,8 +144,8 @@ fn a_c_program_receives_a_file_in_sixteen_kilobytes() {
     }
 }
 
-/// On the loop device a segment is larger than the node's buffer, and nothing takes time: one session may do for all. Here are
-/// three paths, and each is too slow alone.
+/// On the loop device a segment is larger than the node's buffer, and nothing takes time: one
+/// session may do for all. Here are three paths, and each is too slow alone.
 #[test]
 fn a_c_program_receives_from_three_gateways_at_once() {
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -282,7 +284,8 @@ fn of_two_senders_at_once_the_first_delivers() {
     rig.ends_with(&first);
 }
 
-/// A sender that speaks SET itself: it announces `length` octets with this digest, and sends `octets`, without a gateway.
+/// A sender that speaks SET itself: it announces `length` octets with this digest, and sends
+/// `octets`, without a gateway.
 fn forged_push(node: &str, length: u64, digest: [u8; 32], octets: &[u8]) {
     let transfer = TransferId(7);
     let file = Some(FileIdentity { digest, signature: None, discard: false });
@@ -333,15 +336,16 @@ fn in_flash(image: &Path) -> Option<Vec<u8>> {
     (valid && done).then(|| image[BLOCK..][..length].to_vec())
 }
 
-/// Programs on the loop device that may have keys: what each of them is given beside its other arguments.
+/// Programs on the loop device that may have keys: what each of them is given beside its other
+/// arguments.
 struct Fleet {
     kind: Kind,
     folder: tempfile::TempDir,
     gateway: Process,
 }
 
-/// What a node in C is given with keys: it knows the sender by its public key or by one that both have, takes what `signer` has
-/// signed, and tells the sender the gateway's key.
+/// What a node in C is given with keys: it knows the sender by its public key or by one that both
+/// have, takes what `signer` has signed, and tells the sender the gateway's key.
 const NODE_KEYS: [&str; 10] =
     ["-k", "node.key", "-s", "sender.pub", "-p", "both.key", "-v", "signer.pub", "-g", "gateway.pub"];
 /// What a push is given with keys: Noise IK, and NNpsk0.
@@ -396,7 +400,8 @@ impl Fleet {
         }
     }
 
-    /// A push of `file`, not started yet; `keys` is one of [`PUSH_KEYS`], and the file is signed by the signer.
+    /// A push of `file`, not started yet; `keys` is one of [`PUSH_KEYS`], and the file is signed by
+    /// the signer.
     fn push(&self, to: &str, keys: usize) -> Command {
         self.push_signed(to, keys, "signer.sig")
     }
@@ -429,7 +434,8 @@ fn sign(here: &Path, out: &str, key: &str, manifest: &Manifest<'_>) {
     fs::write(here.join(out), manifest.sign(&key)).expect("it can be written");
 }
 
-/// A device takes the files that its signer has signed for it, by both ways of Noise; of others its sender is told why not.
+/// A device takes the files that its signer has signed for it, by both ways of Noise; of others its
+/// sender is told why not.
 #[test]
 fn a_device_in_c_takes_what_its_signer_has_signed_for_it_and_no_older_file() {
     let Some(fleet) = Fleet::new(Kind::Noise, "receive") else { return };
@@ -506,15 +512,17 @@ fn does(here: &Path, arguments: &[&str]) {
     assert!(done.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&done.stderr));
 }
 
-/// Idle limits of nodes, in milliseconds. A brief one ends transfers of killed senders soon, and on a busy machine those of senders that
-/// live, too.
+/// Idle limits of nodes, in milliseconds. A brief one ends transfers of killed senders soon, and on
+/// a busy machine those of senders that live, too.
 const BRIEF: &str = "100";
 const PATIENT: &str = "30000";
 
-/// Kills the program with flash, the push, or both, at random moments, until there were so many kills; after each, the same file is
-/// pushed again, or another. With keys each push is encrypted in one of two ways, and some have a signature of another signer: none
-/// of those may succeed. A device gets a manifest with each file, whose number grows, and at the end an older one, which it does not
-/// take. Returns how many transfers broke off on the way, and how many went on from a block that was in the flash.
+/// Kills the program with flash, the push, or both, at random moments, until there were so many
+/// kills; after each, the same file is pushed again, or another. With keys each push is encrypted
+/// in one of two ways, and some have a signature of another signer: none of those may succeed. A
+/// device gets a manifest with each file, whose number grows, and at the end an older one, which it
+/// does not take. Returns how many transfers broke off on the way, and how many went on from a
+/// block that was in the flash.
 fn flash_survives(kind: Kind, device: &[&str], seed: u64, kills: u64) -> Option<(u64, u64)> {
     let mut random = Prng::new(seed);
     let fleet = Fleet::new(kind, "flash")?;
@@ -523,7 +531,8 @@ fn flash_survives(kind: Kind, device: &[&str], seed: u64, kills: u64) -> Option<
     let node = |idle| fleet.node(&["./flash"], &[&["-i", idle], device].concat(), "image");
     let mut sequence = 0;
     let (mut present, mut killed, mut broken, mut resumed) = (Vec::new(), 0, 0, 0);
-    // A push that is killed may have delivered its file, and the node ends when the next is under way.
+    // A push that is killed may have delivered its file, and the node ends when the next is under
+    // way.
     let mut before = Vec::new();
     let mut receiver = node(BRIEF);
     loop {
@@ -559,7 +568,8 @@ fn flash_survives(kind: Kind, device: &[&str], seed: u64, kills: u64) -> Option<
             sender.stderr.take().expect("it is piped").read_to_string(&mut said).expect("it is text");
             assert!(sender.wait().expect("it is ours").success(), "seed {seed}: the last push: {said}");
         } else {
-            // Some pushes are over by then, and some have not begun: a node that was left alone is busy for a while.
+            // Some pushes are over by then, and some have not begun: a node that was left alone is
+            // busy for a while.
             let (_keep, never) = mpsc::channel::<()>();
             let is_written = || fs::metadata(&image).and_then(|image| image.modified()).ok();
             let (at_first, mut left) = (is_written(), 400 * random.below(2));
@@ -653,8 +663,8 @@ fn flash_survives_kills_of_a_device_and_takes_nothing_older() {
     flash_survives_kills(Kind::Noise, &DEVICE);
 }
 
-/// Encrypted from end to end and signed, through a gateway that knows the sender, by public keys or by one that is shared. Strangers
-/// and files of other signers are refused.
+/// Encrypted from end to end and signed, through a gateway that knows the sender, by public keys or
+/// by one that is shared. Strangers and files of other signers are refused.
 #[test]
 fn a_c_program_with_keys_takes_what_is_encrypted_and_signed() {
     let Some(fleet) = Fleet::new(Kind::Noise, "receive") else { return };
@@ -691,7 +701,8 @@ fn a_single_key_of_gateways_is_that_of_all() {
     assert!(fs::read(fleet.path().join("got")).expect("it is there") == contents(1000));
 }
 
-/// A receive run of the program with keys, in both ways of Noise, with a push that is killed on the way.
+/// A receive run of the program with keys, in both ways of Noise, with a push that is killed on the
+/// way.
 #[test]
 fn valgrind_finds_nothing_in_a_program_that_receives_with_keys() {
     let Some(valgrind) = find_or_install("valgrind", "valgrind") else { return };

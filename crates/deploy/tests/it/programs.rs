@@ -1,4 +1,5 @@
-//! The programs under test: those of one command each, or `anabranch` where the variable ANABRANCH names its file.
+//! The programs under test: those of one command each, or `anabranch` where the variable ANABRANCH
+//! names its file.
 
 use std::env;
 use std::process::Command;

@@ -1,5 +1,5 @@
-//! Whatever comes, no call allocates more than its bound, what lasts stays within its own, and nothing panics: on this the
-//! library rests where an allocation that fails would be the end.
+//! Whatever comes, no call allocates more than its bound, what lasts stays within its own, and
+//! nothing panics: on this the library rests where an allocation that fails would be the end.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -352,8 +352,9 @@ proptest! {
     }
 }
 
-/// The queue of senders that wait has its memory from the beginning: a queue that grows by doubling took room for four where two may
-/// wait, and 16 bytes more than may last. Few random sequences met it, and only on a node with one connection.
+/// The queue of senders that wait has its memory from the beginning: a queue that grows by doubling
+/// took room for four where two may wait, and 16 bytes more than may last. Few random sequences met
+/// it, and only on a node with one connection.
 #[test]
 fn senders_that_wait_stay_within_the_bounds() {
     let sizes = Sizes {

@@ -154,7 +154,8 @@ fn the_header_lays_out_what_the_library_reads() {
 /// Functions of the library that it does not have without encryption and manifests.
 const WITH_SIGNATURES: [&str; 2] = ["anabranch_node_signed_by", "anabranch_node_highest_of"];
 
-/// `hostile.c`, ready to be started with these rounds and this seed, by another program if `with` has one.
+/// `hostile.c`, ready to be started with these rounds and this seed, by another program if `with`
+/// has one.
 fn hostile(kind: Kind, folder: &Path, with: &[&str], rounds: &str, seed: &str) -> Option<Command> {
     let (linked, recording) = (folder.join("hostile"), folder.join("recording"));
     program(kind, &[&file("tests/hostile.c")], &linked)?;

@@ -141,7 +141,8 @@ fn a_file_is_offered_with_its_manifest_and_raises_the_number_at_its_end() {
     assert_eq!(answer(&said), (Some(RefuseReason::Rollback), false));
 }
 
-/// The number is that of the file before END is polled, and stays there if the program gives the file up after END.
+/// The number is that of the file before END is polled, and stays there if the program gives the
+/// file up after END.
 #[test]
 fn the_number_does_not_rise_before_the_end_nor_fall_after_it() {
     let mut node = node(Some(noon), None);
@@ -235,7 +236,8 @@ fn a_manifest_that_is_repeated_does_not_take_the_place_of_the_one_that_was_check
     assert_eq!(node.highest(), Some((3, digest(&FILE))));
 }
 
-/// Two senders in the middle of their manifests: the one that began first is reset, the other one is heard.
+/// Two senders in the middle of their manifests: the one that began first is reset, the other one
+/// is heard.
 #[test]
 fn of_two_manifests_at_once_the_later_is_read() {
     let mut node = node(Some(noon), None);
@@ -264,7 +266,8 @@ fn the_offer_of_a_program_that_waits_is_busy_for_others_and_may_be_deferred() {
     assert_eq!(node.manifest(), None);
 }
 
-/// Whatever comes in whatever pieces, memory stays within its bounds, and nothing is offered that was not signed for this device.
+/// Whatever comes in whatever pieces, memory stays within its bounds, and nothing is offered that
+/// was not signed for this device.
 #[test]
 fn hostile_manifests_stay_within_the_bounds() {
     let mut random = Prng::new(11);

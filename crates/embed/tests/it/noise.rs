@@ -1,4 +1,5 @@
-//! A node with keys: what it takes of memory while a sender of hosts speaks to it, and while others do.
+//! A node with keys: what it takes of memory while a sender of hosts speaks to it, and while others
+//! do.
 
 use std::sync::Arc;
 
@@ -72,8 +73,9 @@ fn request(transfer: TransferId, manifest: Option<Bytes>) -> Message {
     })
 }
 
-/// What honest senders say to the node of `tests/hostile.c`: the public keys of a sender and of a signer; then, for each way of knowing
-/// each other, without a manifest and with one, the control stream and a session, each behind the number of its octets.
+/// What honest senders say to the node of `tests/hostile.c`: the public keys of a sender and of a
+/// signer; then, for each way of knowing each other, without a manifest and with one, the control
+/// stream and a session, each behind the number of its octets.
 pub(crate) fn recording() -> Vec<u8> {
     let sizes = Sizes { gateways: 0, senders: Some(1), ..Sizes::default() };
     let signer = SigningKey::from_octets([5; 32]);
@@ -165,7 +167,8 @@ impl World {
         outcome
     }
 
-    /// What is said on a stream, in pieces; the answers. What the test itself allocates is not the node's.
+    /// What is said on a stream, in pieces; the answers. What the test itself allocates is not the
+    /// node's.
     fn say(&mut self, stream: StreamId, says: &[u8], cut: usize) -> Vec<u8> {
         for piece in says.chunks(cut) {
             let mut piece = piece;
@@ -243,7 +246,8 @@ fn a_node_with_keys_stays_within_its_bounds_among_senders_and_strangers() {
         });
         world.say(control, &says, cut);
 
-        // Strangers: another sender's greeting, cut off or not, a JOIN of the transfer with other octets behind it, and garbage.
+        // Strangers: another sender's greeting, cut off or not, a JOIN of the transfer with other
+        // octets behind it, and garbage.
         let join = Join { transfer, session: 0, sessions: 3, plan: Plan::Stripe };
         for _ in 0..20 {
             let says = world.aside(|| match random.below(3) {
@@ -286,7 +290,8 @@ fn hear(node: &mut Node, stream: StreamId, mut says: &[u8], all: &mut Vec<Event>
     }
 }
 
-/// The sender with this key asks for a transfer, which is accepted if it is offered; then it hangs up.
+/// The sender with this key asks for a transfer, which is accepted if it is offered; then it hangs
+/// up.
 fn ask(node: &mut Node, own: u8, transfer: TransferId, all: &mut Vec<Event>) -> Arc<SenderKeys> {
     let sender = SenderKeys::new(secret(own), Acquaintance::Known(secret(3).public()), || 1);
     let mut guard = Guard::control(&sender).expect("the key is one");

@@ -1,5 +1,6 @@
-//! The build files in `packaging/embedded`: the package is installed and used by real CMake and pkg-config. Zephyr and ESP-IDF are not
-//! here: CMake runs their files with small stand-ins for the functions that they provide.
+//! The build files in `packaging/embedded`: the package is installed and used by real CMake and
+//! pkg-config. Zephyr and ESP-IDF are not here: CMake runs their files with small stand-ins for the
+//! functions that they provide.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -98,7 +99,8 @@ fn an_installed_package_is_found_by_cmake_and_by_pkg_config() {
     runs(&program);
 }
 
-/// A project that stands for one of Zephyr or ESP-IDF: `stand_ins` are its functions, `component` is what it includes.
+/// A project that stands for one of Zephyr or ESP-IDF: `stand_ins` are its functions, `component`
+/// is what it includes.
 fn embeds(name: &str, stand_ins: &str, component: &Path, link: &str) {
     let Some(cmake) = tools() else { return };
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -144,7 +146,8 @@ endfunction()"#;
 
 #[test]
 fn the_esp_idf_component_links_the_library_into_an_application() {
-    // A component without sources is an interface library there, and its CMakeLists.txt is a macro's caller: the name is set for it.
+    // A component without sources is an interface library there, and its CMakeLists.txt is a
+    // macro's caller: the name is set for it.
     let stand_ins = r#"
 macro(idf_component_register)
     cmake_parse_arguments(arg "" "" "INCLUDE_DIRS" ${ARGN})

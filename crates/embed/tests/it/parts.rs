@@ -1,5 +1,5 @@
-//! What a node takes, part by part: the tables in docs/reference/embedded.md, which `cargo test -p anabranch-embed --test it parts:: --
-//! --nocapture` prints.
+//! What a node takes, part by part: the tables in docs/reference/embedded.md, which
+//! `cargo test -p anabranch-embed --test it parts:: -- --nocapture` prints.
 
 use std::collections::BTreeMap;
 use std::path::Path;

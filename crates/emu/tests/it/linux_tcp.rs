@@ -1,4 +1,5 @@
-//! Our TCP against Linux's: a simulated node and a network namespace with the simulated network between them.
+//! Our TCP against Linux's: a simulated node and a network namespace with the simulated network
+//! between them.
 
 mod cell;
 mod ours;
@@ -112,7 +113,8 @@ fn play_all(opener: Opener) {
     });
 }
 
-/// Set when somebody wants this process to end. An emulation takes the signal for its own end, so that it tidies up.
+/// Set when somebody wants this process to end. An emulation takes the signal for its own end, so
+/// that it tidies up.
 fn ended_from_outside() -> &'static AtomicBool {
     static ENDED: OnceLock<Arc<AtomicBool>> = OnceLock::new();
     ENDED.get_or_init(|| {
@@ -296,7 +298,8 @@ impl Played {
         let (cell, both) = (&self.cell, self.cell.both());
         let [linux, we] = &self.watch.ends;
         let expected = match cell.opener {
-            // SACK is permitted for each direction by itself (RFC 2018 section 2); Linux never permits it alone.
+            // SACK is permitted for each direction by itself (RFC 2018 section 2); Linux never
+            // permits it alone.
             Opener::Kernel => (cell.kernel, Options { sack: cell.ours.sack, ..both }),
             Opener::Ours => (both, cell.ours),
         };

@@ -1,4 +1,5 @@
-//! How far the runs are, on standard error: a bar with an estimate of what is left on a terminal, sparse lines elsewhere.
+//! How far the runs are, on standard error: a bar with an estimate of what is left on a terminal,
+//! sparse lines elsewhere.
 
 use std::io::IsTerminal;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,4 +1,5 @@
-//! `anabranch lab reproduce`: papers measured again, as one page and a folder of pictures and data for each.
+//! `anabranch lab reproduce`: papers measured again, as one page and a folder of pictures and data
+//! for each.
 
 use std::fs;
 use std::io;

@@ -1,4 +1,5 @@
-//! `anabranch lab robustness`: in how many settings of what a paper leaves open each of its claims holds.
+//! `anabranch lab robustness`: in how many settings of what a paper leaves open each of its claims
+//! holds.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
@@ -30,8 +31,8 @@ pub(crate) struct Arguments {
     /// Settings of its open parameters that are drawn, beside the reference
     #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     settings: u32,
-    /// Where the files go: PAPER.md, PAPER.svg and PAPER.csv, and PAPER.jsonl with each setting as it is done. The same command goes on
-    /// from what is there
+    /// Where the files go: PAPER.md, PAPER.svg and PAPER.csv, and PAPER.jsonl with each setting as
+    /// it is done. The same command goes on from what is there
     #[arg(long, value_name = "DIR", default_value = "robustness")]
     out: PathBuf,
     /// Fewer points: see `lab reproduce`
@@ -91,7 +92,8 @@ fn said(map: &Map, arguments: &Arguments) -> Result<(), Error> {
     output::text(&format!("{}written to {}\n", map.fit(), page.display()))
 }
 
-/// What the first line of a journal says: rows of another study, or of another build, are none of this one.
+/// What the first line of a journal says: rows of another study, or of another build, are none of
+/// this one.
 #[derive(PartialEq, Debug, Serialize, Deserialize)]
 struct Head {
     paper: String,

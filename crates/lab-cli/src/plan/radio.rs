@@ -1,4 +1,5 @@
-//! What `plan csma`, `rtt` and `schedule` have in common: the radio, the packets, and values per hop.
+//! What `plan csma`, `rtt` and `schedule` have in common: the radio, the packets, and values per
+//! hop.
 
 use std::str::FromStr;
 
@@ -71,7 +72,8 @@ impl From<Packets> for hops::Packets {
     }
 }
 
-/// Values for each of `hops` hops from a text: one value for all, or one for each, separated by `separator`.
+/// Values for each of `hops` hops from a text: one value for all, or one for each, separated by
+/// `separator`.
 pub(super) fn per_hop<T: FromStr + Copy>(
     option: &str,
     text: &str,

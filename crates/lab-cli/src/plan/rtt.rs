@@ -15,19 +15,23 @@ pub(crate) struct Arguments {
     /// Hops from the node to the data centre
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
     hops: u32,
-    /// What the hops go over: oqpsk250, fsk100 or cellular; one for all, or one for each from the node on
+    /// What the hops go over: oqpsk250, fsk100 or cellular; one for all, or one for each from the
+    /// node on
     #[arg(long, value_name = "PHY,...", default_value = "fsk100")]
     phy: String,
     /// The chance that a transmitter finds the channel busy; one for all, or one for each
     #[arg(long, value_name = "P,...", default_value = "0", allow_hyphen_values = true)]
     busy: String,
-    /// Packets a second that a transmitter has to send, those of others included; one for all, or one for each
+    /// Packets a second that a transmitter has to send, those of others included; one for all, or
+    /// one for each
     #[arg(long, value_name = "RATE,...", default_value = "1", allow_hyphen_values = true)]
     rate: String,
-    /// `busy` of the way back, from the data centre on [default: the way back takes as long as the way there]
+    /// `busy` of the way back, from the data centre on [default: the way back takes as long as the
+    /// way there]
     #[arg(long, value_name = "P,...", allow_hyphen_values = true)]
     back_busy: Option<String>,
-    /// `rate` of the way back, from the data centre on [default: the way back takes as long as the way there]
+    /// `rate` of the way back, from the data centre on [default: the way back takes as long as the
+    /// way there]
     #[arg(long, value_name = "RATE,...", allow_hyphen_values = true)]
     back_rate: Option<String>,
     /// Whether channel access is the mean over all attempts, or over those that gain the channel

@@ -16,15 +16,17 @@ use super::radio::{self, per_hop, phys, refused};
 pub(crate) struct Arguments {
     /// A path, as in `hops=2,busy=0.3,loss=0.02`; again for each further path.
     ///
-    /// Either `hops`, and `phy`, `busy`, `rate` with one value for all hops or one for each (`busy=0.3+0.1`), from
-    /// which the model has the times; or the times themselves: `rtt`, `first` (the first packet's delivery) and
-    /// `next` (for each further packet), as in `rtt=0.5s,first=300ms,next=40ms`. Both: `loss`, `cwnd`,
-    /// `ssthresh`, `rto`, `w_min`, `w_max`; what is not said follows from the hops.
+    /// Either `hops`, and `phy`, `busy`, `rate` with one value for all hops or one for each
+    /// (`busy=0.3+0.1`), from which the model has the times; or the times themselves: `rtt`,
+    /// `first` (the first packet's delivery) and `next` (for each further packet), as in
+    /// `rtt=0.5s,first=300ms,next=40ms`. Both: `loss`, `cwnd`, `ssthresh`, `rto`, `w_min`, `w_max`;
+    /// what is not said follows from the hops.
     #[arg(long = "path", value_name = "KEY=VALUE,...", required = true)]
     paths: Vec<String>,
     #[command(flatten)]
     packets: radio::Packets,
-    /// The paper's equations to the letter (with its binomial coefficients as they are meant): errata kept
+    /// The paper's equations to the letter (with its binomial coefficients as they are meant):
+    /// errata kept
     #[arg(long)]
     printed: bool,
     /// Print one JSON object

@@ -11,7 +11,8 @@ use crate::lab::unfit;
 /// Options of `plan set`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// A parameter of the experiment `set` (see `anabranch lab list set`); `key=v1,v2` plans for each
+    /// A parameter of the experiment `set` (see `anabranch lab list set`); `key=v1,v2` plans for
+    /// each
     #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<String>,
     /// One JSON object a line

@@ -57,7 +57,8 @@ impl Progress {
     }
 }
 
-/// What follows a colon in a template is a width and a style, of which `.0` would be the colour black: the rate has a key of its own.
+/// What follows a colon in a template is a width and a style, of which `.0` would be the colour
+/// black: the rate has a key of its own.
 fn style() -> ProgressStyle {
     ProgressStyle::with_template("{bar:40} {human_pos} of {human_len} runs  {rate}  {eta} left")
         .expect("the template is a constant")

@@ -65,8 +65,8 @@ pub(super) fn unfinished(folder: &Path, done: usize, missing: u64, json: bool) -
     ))
 }
 
-/// The metrics to show, which must be there: those that were named, that whose mean was to be known, the first of an experiment, or the
-/// transfers' latencies.
+/// The metrics to show, which must be there: those that were named, that whose mean was to be
+/// known, the first of an experiment, or the transfers' latencies.
 pub(super) fn metrics(sweep: &Sweep, table: &Table<'_>, named: &[String]) -> Result<Vec<String>, Error> {
     let chosen: Vec<String> = match (&sweep.spec().runs, named) {
         (Runs::Enough(enough), []) => vec![enough.metric.clone()],
@@ -131,7 +131,8 @@ fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// A mean, how sure it is, and how many runs lack the metric; of latencies in place of the latter the median over all runs.
+/// A mean, how sure it is, and how many runs lack the metric; of latencies in place of the latter
+/// the median over all runs.
 fn cell(table: &Table<'_>, point: usize, metric: &str) -> String {
     let survival = table.survival(point, metric).map(|found| found.text(figure));
     let Some(summary) = table.summary(point, metric) else {

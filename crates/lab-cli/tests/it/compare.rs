@@ -1,6 +1,7 @@
 //! Our TCP and a reference's over the same bottleneck, side by side: the kernel's, or that of ns-3.
 //!
-//! Short forms are tests; `cargo xtask compare` sets the variables that make them the long ones: docs/evidence/validation.md.
+//! Short forms are tests; `cargo xtask compare` sets the variables that make them the long ones:
+//! docs/evidence/validation.md.
 
 mod aqm;
 mod arrivals;
@@ -73,12 +74,14 @@ struct Plan {
     runs: u64,
     /// Runs of the reference side by side; `None` leaves the number to the reference.
     at_once: Option<usize>,
-    /// A run that was late, or failed, is repeated; the last attempt counts and is marked where it is late.
+    /// A run that was late, or failed, is repeated; the last attempt counts and is marked where it
+    /// is late.
     attempts: u32,
 }
 
 impl Plan {
-    /// Without random losses our simulator is deterministic. A second run says something only if one of the reference does.
+    /// Without random losses our simulator is deterministic. A second run says something only if
+    /// one of the reference does.
     fn runs_of<R: Reference>(&self, reference: &R, cell: &Cell) -> u64 {
         if reference.is_deterministic(cell) { 1 } else { self.runs }
     }
@@ -126,7 +129,8 @@ fn plan() -> Plan {
     Plan { cells: grid.cells(), seconds, runs: number("RUNS").unwrap_or(runs), at_once, attempts }
 }
 
-/// Does jobs 0 to `jobs - 1` in order, by so many workers side by side. `job` is told its number and its worker's.
+/// Does jobs 0 to `jobs - 1` in order, by so many workers side by side. `job` is told its number
+/// and its worker's.
 fn side_by_side<T: Send>(jobs: usize, workers: usize, job: impl Fn(usize, usize) -> T + Sync) -> Vec<T> {
     let (next, results) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     thread::scope(|scope| {
@@ -181,7 +185,8 @@ fn refer<R: Reference>(reference: &R, plan: &Plan) -> Vec<Vec<Measured>> {
     results
 }
 
-/// Our TCP, as the reference has it: neither Linux nor ns-3 ends slow start early for Reno, as HyStart++ would.
+/// Our TCP, as the reference has it: neither Linux nor ns-3 ends slow start early for Reno, as
+/// HyStart++ would.
 fn ours(cell: &Cell) -> tcp::Config {
     tcp::Config { hystart: cell.controller == CongestionAlgorithm::Cubic, ..tcp::Config::modern() }
 }

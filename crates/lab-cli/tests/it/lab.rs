@@ -220,7 +220,8 @@ fn a_report_that_is_interrupted_leaves_nothing_half_written() {
         }
         let code = loop {
             let pid = rustix::process::Pid::from_raw(child.id() as i32).expect("a process");
-            // Again, as one would press it: a signal that comes when its handler is there and does not know yet what to do is lost.
+            // Again, as one would press it: a signal that comes when its handler is there and does
+            // not know yet what to do is lost.
             if catches_interrupts(child.id()) {
                 rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("it is there");
             }

@@ -1,9 +1,10 @@
 //! A crate outside the workspace adds a congestion control, a scheduler and a striping policy.
 //!
-//! Its program is an example of this package, which cargo builds beside the tests with the libraries of the workspace:
-//! building it in its own workspace compiles all dependencies again and takes 90 s of processor time. What that build would
-//! show beyond it is shown apart: cargo resolves the crate from outside to what the program `anabranch` alone is built
-//! with, and `.ci/run` builds it there.
+//! Its program is an example of this package, which cargo builds beside the tests with the
+//! libraries of the workspace: building it in its own workspace compiles all dependencies again and
+//! takes 90 s of processor time. What that build would show beyond it is shown apart: cargo
+//! resolves the crate from outside to what the program `anabranch` alone is built with, and
+//! `.ci/run` builds it there.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -16,7 +17,8 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the workspace")
 }
 
-/// The program of the user's crate, which `cargo test` builds unless `--test` restricts it to tests.
+/// The program of the user's crate, which `cargo test` builds unless `--test` restricts it to
+/// tests.
 ///
 /// # Panics
 /// It is not there or older than one of its sources.
@@ -41,8 +43,8 @@ fn own(arguments: &[&str]) -> Output {
     Command::new(program()).args(arguments).current_dir(root()).output().expect("the program starts")
 }
 
-/// Packages by name and version, each with the sets of features that cargo would build it with. `default` is left out: it
-/// stands for other features, which are there too.
+/// Packages by name and version, each with the sets of features that cargo would build it with.
+/// `default` is left out: it stands for other features, which are there too.
 type Packages = BTreeMap<String, BTreeSet<Vec<String>>>;
 
 fn resolved(selection: &[&str]) -> Packages {

@@ -1,4 +1,5 @@
-//! `anabranch plan sockbuf`, as a shell sees it. Its numbers are those of the tables of `docs/reference/sockbuf.md`.
+//! `anabranch plan sockbuf`, as a shell sees it. Its numbers are those of the tables of
+//! `docs/reference/sockbuf.md`.
 
 use std::process::Command;
 

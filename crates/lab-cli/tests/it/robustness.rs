@@ -35,7 +35,8 @@ fn read(folder: &Path, kind: &str) -> String {
     fs::read_to_string(folder.join(format!("dtc.{kind}"))).expect("a file")
 }
 
-/// One process is ended in the middle of a line; the next goes on, on another number of threads, and the files are the same.
+/// One process is ended in the middle of a line; the next goes on, on another number of threads,
+/// and the files are the same.
 #[test]
 fn the_same_command_goes_on_where_it_was_ended() {
     let (whole, ended) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
@@ -108,7 +109,8 @@ fn whoever_is_interrupted_is_told_what_is_kept() {
 
 const OTHER: &str = "{\"paper\":\"dtc\",\"settings\":9,\"quick\":false,\"runs\":2,\"seed\":7,\"version\":\"0.0.1\",\"build\":\"\"}\n";
 
-/// The report begins with what a folder has; what is not whole or not there is refused before a run.
+/// The report begins with what a folder has; what is not whole or not there is refused before a
+/// run.
 #[test]
 fn a_report_has_the_map_of_a_folder() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -278,7 +278,8 @@ fn whoever_is_killed_at_any_moment_loses_nothing_and_doubles_nothing() {
     for kill in 0..kills {
         let mut child =
             place.command("killed", &["--quiet"]).stdout(Stdio::null()).spawn().expect("the program");
-        // Some die before they have written anything, the others anywhere in their share of the work.
+        // Some die before they have written anything, the others anywhere in their share of the
+        // work.
         let share = whole / kills * 3 / 2;
         let octets = if kill % 8 == 7 { 0 } else { random.below(share.max(1)) };
         let goal = logged(&place.out("killed")) + octets;
@@ -387,7 +388,8 @@ fn lab_run_keeps_rows_and_goes_on() {
     assert!(place.tables("parts") == place.tables("whole"));
 }
 
-/// A mean of those that were delivered leaves the slowest out; the median is that of all, and says how sure it is.
+/// A mean of those that were delivered leaves the slowest out; the median is that of all, and says
+/// how sure it is.
 #[test]
 fn latencies_that_are_cut_have_a_median_of_all() {
     let place = Place::new("runs = 11\n[set]\n\"transfer.file.bytes\" = \"20 kB\"\n");
@@ -441,7 +443,8 @@ fn what_nobody_reads_leaves_the_exit_code() {
     }
 }
 
-/// Time series of all runs come in the format that is asked for; of experiments, and without a folder, they are refused.
+/// Time series of all runs come in the format that is asked for; of experiments, and without a
+/// folder, they are refused.
 #[test]
 fn a_sweep_writes_time_series() {
     let place = Place::new("runs = 2\n[grid]\n\"link.cable.loss\" = [0.0, 0.1]\n");
@@ -477,7 +480,8 @@ fn a_sweep_writes_time_series() {
     assert!(error.contains("the experiment `dtc` makes its runs itself, without time series"), "{error}");
 }
 
-/// On a terminal the rate of runs is a number in the colour of the text: a template's precision would be the colour black.
+/// On a terminal the rate of runs is a number in the colour of the text: a template's precision
+/// would be the colour black.
 #[test]
 fn a_terminal_shows_the_rate_in_the_colour_of_the_text() {
     let place = Place::new("runs = 400\n");

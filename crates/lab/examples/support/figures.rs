@@ -17,8 +17,9 @@ pub(crate) struct Effort {
     pub(crate) runs: u64,
 }
 
-/// Draws the charts that `charts` measures, by their files' names, with the effort that the command line asks for: in full into
-/// the folder that it names or `docs/evidence/figures`, briefly into a temporary folder.
+/// Draws the charts that `charts` measures, by their files' names, with the effort that the command
+/// line asks for: in full into the folder that it names or `docs/evidence/figures`, briefly into a
+/// temporary folder.
 pub(crate) fn draw(
     short: Effort,
     full: Effort,

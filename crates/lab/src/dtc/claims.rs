@@ -1,4 +1,5 @@
-//! The paper's numbers and claims beside what we measure: every value and trend of the list of targets.
+//! The paper's numbers and claims beside what we measure: every value and trend of the list of
+//! targets.
 
 use super::config::Mode;
 use super::figures::Drawn;
@@ -287,7 +288,8 @@ impl Judge<'_> {
                 Judged::parts(vec![Part::effect(what, rare, 0.0)])
             }
             "trend.8" => {
-                // From which segment on the estimate stays within a tenth of its last value; 0 is the handshake.
+                // From which segment on the estimate stays within a tenth of its last value; 0 is
+                // the handshake.
                 let settled = |curve: usize| {
                     let points = self.points("9", curve);
                     let last = points.last().map_or(f64::NAN, |point| point.y);
@@ -315,7 +317,8 @@ impl Judge<'_> {
         }
     }
 
-    /// What `of` makes of the first and the last node's transmissions, 11 hops and 10 % loss, run by run.
+    /// What `of` makes of the first and the last node's transmissions, 11 hops and 10 % loss, run
+    /// by run.
     fn ends(&self, mode: Mode, of: impl Fn(f64, f64) -> f64) -> Option<Summary> {
         let runs = &self.tables.cell(mode, 11, 0.1).array("transmissions_by_node").runs;
         self.tables.by_run(|run| {

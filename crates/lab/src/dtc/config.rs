@@ -43,8 +43,9 @@ impl Mode {
 const FACTOR: &str = "0 to 1";
 const SWITCH: &str = "on or off";
 
-/// Section V where the paper gives a number (500 segments of 100 octets, factors one half and one quarter, one
-/// cached segment, one half of them); a window of three segments follows from its tables (erratum D8).
+/// Section V where the paper gives a number (500 segments of 100 octets, factors one half and one
+/// quarter, one cached segment, one half of them); a window of three segments follows from its
+/// tables (erratum D8).
 const PARAMETERS: &[Parameter] = &[
     p("hops", "6", "2 to 32", "links in a row between sender and receiver"),
     p("loss", "0.1", "a probability such as 0.1 or 10%", "loss of each data segment on each link").alias(),
@@ -172,8 +173,9 @@ impl Chain {
         self.segments as u64 * u64::from(self.payload)
     }
 
-    /// The loss of a frame, or of its acknowledgement, with which `loss` is that of a data segment over a hop: of its frames
-    /// all must arrive, and be acknowledged but for the last, or the MAC gives the segment up.
+    /// The loss of a frame, or of its acknowledgement, with which `loss` is that of a data segment
+    /// over a hop: of its frames all must arrive, and be acknowledged but for the last, or the MAC
+    /// gives the segment up.
     pub(super) fn frame_loss(&self) -> f64 {
         let must_arrive = f64::from(2 * self.frames() - 1);
         1.0 - (1.0 - self.loss).powf(1.0 / must_arrive)

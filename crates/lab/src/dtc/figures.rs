@@ -17,8 +17,8 @@ pub struct Drawn {
     pub chart: Chart,
 }
 
-/// All figures, all for 11 hops and 10 % loss: Figure 5 by the tables' runs, the others by the first run of the seed,
-/// the paper's "typical run".
+/// All figures, all for 11 hops and 10 % loss: Figure 5 by the tables' runs, the others by the
+/// first run of the seed, the paper's "typical run".
 ///
 /// # Errors
 ///

@@ -1,5 +1,5 @@
-//! What moves over the chain, counted by an omniscient observer: the nodes' positions are their numbers, the sender
-//! is 0 and the receiver `hops`.
+//! What moves over the chain, counted by an omniscient observer: the nodes' positions are their
+//! numbers, the sender is 0 and the receiver `hops`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,7 +23,8 @@ pub struct Counts {
     pub resent: u64,
     /// Data segments that nodes sent out of their caches.
     pub local: u64,
-    /// Segments sent again by the sender that reached the receiver by a copy already in the network.
+    /// Segments sent again by the sender that reached the receiver by a copy already in the
+    /// network.
     pub unnecessary: u64,
     /// From the SYN until the last acknowledgement; `None` if that did not come.
     pub completion: Option<Duration>,
@@ -76,8 +77,8 @@ pub(super) struct Meter {
     counts: Counts,
 }
 
-/// The copies of a segment. The sender's n-th repetition begins generation n; what a node sends out of its cache
-/// is of the newest generation that has reached the node.
+/// The copies of a segment. The sender's n-th repetition begins generation n; what a node sends out
+/// of its cache is of the newest generation that has reached the node.
 #[derive(Debug)]
 struct Track {
     newest: u64,
@@ -159,7 +160,8 @@ impl Meter {
         self.fresh = self.fresh.max(offset + len);
         if self.samples {
             if again {
-                // A repetition ends all measurements, as it does at a sender that times one segment.
+                // A repetition ends all measurements, as it does at a sender that times one
+                // segment.
                 self.sent.clear();
             } else {
                 self.sent.insert(offset + len, now);

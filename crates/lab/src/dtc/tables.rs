@@ -117,7 +117,8 @@ impl Tables {
         stats::ratio(&of(modes.0), &of(modes.1)).ok()
     }
 
-    /// What `of` makes of each run of a cell, by the run's number; `None` where it makes nothing of any.
+    /// What `of` makes of each run of a cell, by the run's number; `None` where it makes nothing of
+    /// any.
     pub fn by_run(&self, of: impl Fn(usize) -> Option<f64>) -> Option<Summary> {
         Summary::by_run(self.full.first().map_or(0, |cell| cell.3.runs), of)
     }
@@ -134,7 +135,8 @@ impl Tables {
         Some(Figure::from(ratio).scaled(100.0, -100.0))
     }
 
-    /// The factor by which the paper's nodes spare the sender retransmissions, averaged over all cells with losses.
+    /// The factor by which the paper's nodes spare the sender retransmissions, averaged over all
+    /// cells with losses.
     pub fn factors(&self) -> Option<Summary> {
         let cells: Vec<(usize, f64)> =
             HOPS.iter().flat_map(|&hops| LOSSES[1..].iter().map(move |&(loss, _)| (hops, loss))).collect();

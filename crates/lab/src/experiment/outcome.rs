@@ -93,7 +93,8 @@ impl MetricSummary {
 }
 
 impl Outcome {
-    /// What the rows of a point say, which a store has. The sweep is one of an experiment with one seed.
+    /// What the rows of a point say, which a store has. The sweep is one of an experiment with one
+    /// seed.
     ///
     /// # Errors
     ///

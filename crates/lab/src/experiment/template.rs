@@ -15,8 +15,8 @@ pub struct Template {
     pub text: &'static str,
     /// The experiment's parameters.
     pub parameters: &'static [Parameter],
-    /// The assignments of the parameters that are [`Sets::Derived`], each with a parameter that it depends on. A parameter that is
-    /// an alias is none where it has assignments here.
+    /// The assignments of the parameters that are [`Sets::Derived`], each with a parameter that it
+    /// depends on. A parameter that is an alias is none where it has assignments here.
     pub derived: fn(&Settings) -> Understood<Vec<Assignment>>,
 }
 

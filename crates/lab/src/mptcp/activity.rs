@@ -3,7 +3,8 @@
 use anabranch_core::time::Instant;
 use anabranch_sim::sim::Simulation;
 
-/// When segments were given to the radio of a node, in seconds from when the sources began, in order of time.
+/// When segments were given to the radio of a node, in seconds from when the sources began, in
+/// order of time.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Activity {
     /// Data segments.
@@ -30,8 +31,8 @@ impl Activity {
         count(&self.data, until) + count(&self.acks, until)
     }
 
-    /// Of the data segments given to a radio until then, the share that reached the next node, sooner or later; 0 if
-    /// there was none.
+    /// Of the data segments given to a radio until then, the share that reached the next node,
+    /// sooner or later; 0 if there was none.
     pub fn delivery_ratio(&self, until: f64) -> f64 {
         let sent = &self.arrived[..count(&self.data, until)];
         sent.iter().filter(|arrived| **arrived).count() as f64 / sent.len().max(1) as f64

@@ -1,4 +1,5 @@
-//! The paper's numbers and claims beside what we measure: every value and trend of the list of targets.
+//! The paper's numbers and claims beside what we measure: every value and trend of the list of
+//! targets.
 
 use super::tables::{DEPLOYMENTS, QUANTITIES, Quantity, Tables, Way};
 use crate::mptcp::TARGETS;
@@ -230,7 +231,8 @@ impl Judge<'_> {
         quantities.into_iter().flat_map(|of| schemes(way).map(|scheme| part(of, scheme))).collect()
     }
 
-    /// Figure 3: times in which nobody transmits. A twentieth of a second is a pause between two packets, a second is not.
+    /// Figure 3: times in which nobody transmits. A twentieth of a second is a pause between two
+    /// packets, a second is not.
     fn plateaus(&self, way: Way) -> Vec<Part> {
         let part = |(scheme, word): (Way, &str)| {
             let places = ["n10", "n20", "n30", "n40", "n50"];

@@ -1,6 +1,7 @@
 //! The parameters of the experiment, their defaults, and what they change in its scenario.
 //!
-//! Section VIII-A where the paper gives a number (NP_thr, packets, payload, rate); the rest is erratum M27.
+//! Section VIII-A where the paper gives a number (NP_thr, packets, payload, rate); the rest is
+//! erratum M27.
 
 use anabranch_core::time::Duration;
 use anabranch_sim::apps::packets::LEAST_PACKET;
@@ -269,7 +270,8 @@ fn carrier(settings: &Settings) -> Understood<Vec<Assignment>> {
     )?;
     let (mss, ssthresh) = match (scheme, congestion) {
         (Scheme::Tcp, _) => (payload, "none".to_owned()),
-        // Section VIII-A's first slow-start threshold; the rest of A-NewReno follows from each node's paths.
+        // Section VIII-A's first slow-start threshold; the rest of A-NewReno follows from each
+        // node's paths.
         (_, "adaptive" | "adaptive-explore-hold") => {
             (payload + DSS, format!("{} B", 16 * u32::from(payload)))
         }
@@ -294,8 +296,8 @@ fn carrier(settings: &Settings) -> Understood<Vec<Assignment>> {
     Ok(all)
 }
 
-/// Where the nodes and the data centre are (section VIII-B to D). The paper gives 10 to 50 nodes around the data centre, and 25
-/// beside it; others get the density of the next larger number.
+/// Where the nodes and the data centre are (section VIII-B to D). The paper gives 10 to 50 nodes
+/// around the data centre, and 25 beside it; others get the density of the next larger number.
 fn places(settings: &Settings) -> Understood<Vec<Assignment>> {
     let nodes = count("nodes", settings.text("nodes"), 2, 200)?;
     let shapes = ["square", "sunflower", "corner"].map(|word| (word, word));

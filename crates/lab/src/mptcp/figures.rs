@@ -1,7 +1,7 @@
 //! Figures 2 to 11. The paper prints them without numbers.
 //!
-//! Maps and curves over time are of the first run, as the paper's are of one; distributions are of all runs. Dashes are
-//! C-MPTCP, as in the paper.
+//! Maps and curves over time are of the first run, as the paper's are of one; distributions are of
+//! all runs. Dashes are C-MPTCP, as in the paper.
 
 use super::tables::{Cell, DEPLOYMENTS, Tables, Way};
 use super::{Map, Outcome};
@@ -105,7 +105,8 @@ fn curves(tables: &Tables, places: &[&str], points: impl Fn(&str, Way, &Cell) ->
     all
 }
 
-/// Moments at which a run is looked at, from the beginning until the last packet was delivered, in seconds.
+/// Moments at which a run is looked at, from the beginning until the last packet was delivered, in
+/// seconds.
 fn moments(outcome: &Outcome) -> impl Iterator<Item = f64> {
     let last = outcome.arrivals.last().copied().unwrap_or(0.0);
     (0..=STEPS).map(move |i| last * i as f64 / STEPS as f64)

@@ -1,9 +1,9 @@
 //! The round trip that section VI predicts beside the one that was measured.
 //!
-//! A round trip is, on both sides, the way of a data segment over a path to the data centre and the way of an
-//! acknowledgement back over the same path. An omniscient observer takes the times, from the queue of the first node
-//! to the arrival at the last: TCP's own samples would count the wait for the rest of the window, which the model does
-//! not know (erratum M28).
+//! A round trip is, on both sides, the way of a data segment over a path to the data centre and the
+//! way of an acknowledgement back over the same path. An omniscient observer takes the times, from
+//! the queue of the first node to the arrival at the last: TCP's own samples would count the wait
+//! for the rest of the window, which the model does not know (erratum M28).
 
 use std::collections::BTreeMap;
 
@@ -100,10 +100,11 @@ impl Watch {
         }
     }
 
-    /// The mean over those of `paths` (the node first, the data centre last) over which data has come, and
-    /// acknowledgements back; `None` if there is none. `busy` is each node's share of assessments that found the
-    /// channel busy; beside the radio stand the packets that wait at a node beside the one that is sent. `cellular` is how a link of
-    /// the base station is, if there is one.
+    /// The mean over those of `paths` (the node first, the data centre last) over which data has
+    /// come, and acknowledgements back; `None` if there is none. `busy` is each node's share of
+    /// assessments that found the channel busy; beside the radio stand the packets that wait at a
+    /// node beside the one that is sent. `cellular` is how a link of the base station is, if there
+    /// is one.
     ///
     /// # Errors
     ///
@@ -180,7 +181,8 @@ impl Watch {
         }
     }
 
-    /// Packets a second that a node was given for its radio, from when the sources began until the last of them.
+    /// Packets a second that a node was given for its radio, from when the sources began until the
+    /// last of them.
     fn arrivals(&self, node: NodeId) -> f64 {
         let Load { packets, last } = self.loads[node.index()];
         let seconds = last.saturating_since(self.begin).as_secs_f64();

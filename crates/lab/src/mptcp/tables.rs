@@ -1,4 +1,5 @@
-//! Section VIII, measured: every deployment of the paper with every scheme, and the numbers that it prints beside ours.
+//! Section VIII, measured: every deployment of the paper with every scheme, and the numbers that it
+//! prints beside ours.
 
 use rayon::prelude::*;
 
@@ -70,7 +71,8 @@ pub struct Digest {
     delivered: Option<f64>,
     kilobits: Option<f64>,
     latencies: Vec<Option<f64>>,
-    /// The longest time in which nobody transmitted while something was still to be delivered, in seconds.
+    /// The longest time in which nobody transmitted while something was still to be delivered, in
+    /// seconds.
     pub silence: f64,
 }
 
@@ -110,7 +112,8 @@ impl Digest {
         }
     }
 
-    /// What this run has come to; `None` if not everything was delivered, where that is what is asked for.
+    /// What this run has come to; `None` if not everything was delivered, where that is what is
+    /// asked for.
     pub fn of(&self, quantity: Quantity) -> Option<f64> {
         match quantity {
             Quantity::Transmissions => Some(self.transmissions),
@@ -240,7 +243,8 @@ impl Tables {
         runs.filter_map(|(a, b)| a.of(quantity).zip(b.of(quantity))).unzip()
     }
 
-    /// The latencies that 1, 2, ... 100 % of a run's packets did not exceed, in seconds: the means over the runs.
+    /// The latencies that 1, 2, ... 100 % of a run's packets did not exceed, in seconds: the means
+    /// over the runs.
     pub fn latencies(&self, id: &str, way: Way) -> Vec<f64> {
         let runs = &self.cell(id, way).runs;
         let mean = |i: usize| {
@@ -328,7 +332,8 @@ impl Tables {
     }
 }
 
-/// What the paper prints; empty where it prints nothing, as for our way where the paper's own is meant.
+/// What the paper prints; empty where it prints nothing, as for our way where the paper's own is
+/// meant.
 fn printed(place: &str, quantity: &str, way: Way) -> String {
     let scheme = match way {
         Way::Conventional => "C",

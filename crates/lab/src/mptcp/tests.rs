@@ -20,7 +20,8 @@ fn outcome(settings: &Settings, run: u64) -> Outcome {
     MptcpPoint::new(settings).expect("it can be").outcome(SEED, run).expect("it runs")
 }
 
-/// Every packet is delivered in the end, in order, once: in each kind of deployment, by each scheme.
+/// Every packet is delivered in the end, in order, once: in each kind of deployment, by each
+/// scheme.
 #[test]
 fn every_packet_is_delivered_in_order_and_once() {
     for scheme in [Scheme::Tcp, Scheme::Conventional, Scheme::Proposed, Scheme::Ours] {
@@ -42,9 +43,10 @@ fn every_packet_is_delivered_in_order_and_once() {
     }
 }
 
-/// Ours against the conventional scheme, the printed one, and that with a single path, paired: transmissions, and the time until 98 %
-/// are delivered, with the standard's MAC and in the reference setting, with queues without an end and with 32 packets. Over 30 runs
-/// ours sends 7 to 48 % less and takes 5 to 60 % less time, but for 10 nodes with the standard's MAC.
+/// Ours against the conventional scheme, the printed one, and that with a single path, paired:
+/// transmissions, and the time until 98 % are delivered, with the standard's MAC and in the
+/// reference setting, with queues without an end and with 32 packets. Over 30 runs ours sends 7 to
+/// 48 % less and takes 5 to 60 % less time, but for 10 nodes with the standard's MAC.
 #[test]
 fn ours_sends_less_and_is_done_sooner_than_the_others() {
     let reference = reproduction::PAPER.reference();
@@ -288,8 +290,9 @@ fn model_error(assignments: &[&str], runs: usize) -> f64 {
     found.mean("rtt_model_error").expect("packets went over first paths")
 }
 
-/// Section VI without load: the model has an assessment cost a whole period and a packet wait for its MAC
-/// acknowledgement, which makes it up to a seventh too long over one hop. With load it knows nothing of repetitions.
+/// Section VI without load: the model has an assessment cost a whole period and a packet wait for
+/// its MAC acknowledgement, which makes it up to a seventh too long over one hop. With load it
+/// knows nothing of repetitions.
 #[test]
 fn the_models_round_trip_is_near_the_measured_one_without_load() {
     let calm = ["rate=0.05", "packets=300", "limit=10000s", "retry_delay=0s"];
@@ -305,7 +308,8 @@ fn the_models_round_trip_is_near_the_measured_one_without_load() {
     assert!(loaded < 0.7, "with load the model is far too short: {loaded:.3}");
 }
 
-/// What is noted fits together, and with a multi-link node paths over the base station are compared too.
+/// What is noted fits together, and with a multi-link node paths over the base station are compared
+/// too.
 #[test]
 fn activity_is_in_order_and_round_trips_are_there() {
     for (scheme, multi_link) in [(Scheme::Proposed, 1), (Scheme::Conventional, 0)] {

@@ -12,7 +12,8 @@ use super::hops::{Hops, Packets, Phy, reading};
 pub struct Question {
     /// The hops from the node to the data centre.
     pub there: Hops,
-    /// Those from the data centre on; the way back takes as long as the way there if it is not given.
+    /// Those from the data centre on; the way back takes as long as the way there if it is not
+    /// given.
     pub back: Option<Hops>,
     /// Of which attempts the channel access delay is the mean.
     pub access: AccessTime,

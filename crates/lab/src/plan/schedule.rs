@@ -17,14 +17,16 @@ pub struct Question {
     pub paths: Vec<Said>,
     /// What travels.
     pub packets: Packets,
-    /// The paper's equations to the letter (with its binomial coefficients as they are meant), errata kept.
+    /// The paper's equations to the letter (with its binomial coefficients as they are meant),
+    /// errata kept.
     pub printed: bool,
 }
 
 /// What is said of a path.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Said {
-    /// Links on the way, the last one to the data centre included, of which the limits of its window follow.
+    /// Links on the way, the last one to the data centre included, of which the limits of its
+    /// window follow.
     pub hops: u32,
     /// Its times, or what they follow from.
     pub way: Way,

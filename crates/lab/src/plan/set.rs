@@ -9,7 +9,8 @@ use crate::set::{self, Equations, Scheme, TEMPLATE};
 /// What the model says.
 #[derive(Debug, Clone)]
 pub struct Answer {
-    /// What was asked: parameters of the experiment `set`, each value in the one way in which results name it.
+    /// What was asked: parameters of the experiment `set`, each value in the one way in which
+    /// results name it.
     pub settings: Settings,
     /// Which equations.
     pub equations: Equations,

@@ -1,4 +1,5 @@
-//! Gains, roots, overshoot and settling of the control loop of send buffers: section 3.2 of the paper on them.
+//! Gains, roots, overshoot and settling of the control loop of send buffers: section 3.2 of the
+//! paper on them.
 
 use anabranch_model::sockbuf::{
     Begin, Complex, Gains, ModelError, Plant, Response, characteristic, margin, roots, stable, step,

@@ -89,13 +89,14 @@ fn linear(scale: Scale, low: f64, high: f64) -> Placed {
     Placed { scale, low: multiple(first, step), high: multiple(last, step), ticks }
 }
 
-/// `n * step` without the dust of the multiplication: a step of 0.2 gives 0.6, not 0.6000000000000001.
+/// `n * step` without the dust of the multiplication: a step of 0.2 gives 0.6, not
+/// 0.6000000000000001.
 fn multiple(n: f64, step: f64) -> f64 {
     if step >= 1.0 { n * step } else { n / (1.0 / step).round() }
 }
 
-/// The smallest of 1, 2, 2.5 and 5 times a power of ten that is at least `wanted`; below 1 its inverse is
-/// a whole number.
+/// The smallest of 1, 2, 2.5 and 5 times a power of ten that is at least `wanted`; below 1 its
+/// inverse is a whole number.
 fn round_step(wanted: f64) -> f64 {
     let power = 10f64.powf(wanted.log10().floor());
     let factors: &[f64] = if power == 1.0 { &[1.0, 2.0, 5.0] } else { &[1.0, 2.0, 2.5, 5.0] };
@@ -103,7 +104,8 @@ fn round_step(wanted: f64) -> f64 {
     factors.iter().find(fits).map_or(10.0 * power, |factor| factor * power)
 }
 
-/// Ends on 1, 2 or 5 times a power of ten. Ticks on all of those over two decades or less, else on powers.
+/// Ends on 1, 2 or 5 times a power of ten. Ticks on all of those over two decades or less, else on
+/// powers.
 fn logarithmic(low: f64, high: f64) -> Placed {
     let (bottom, top) = (low.log10().floor() as i32, high.log10().ceil() as i32);
     let fine = |n: i32| (n..=top.max(n + 1)).flat_map(|power| [1.0, 2.0, 5.0].map(|f| f * 10f64.powi(power)));

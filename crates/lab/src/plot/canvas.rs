@@ -3,7 +3,8 @@
 /// Series that can be told apart.
 pub(super) const MARKERS: usize = 7;
 
-/// The palette of Okabe and Ito (2008), darkest first, without its yellow, which a light ground swallows.
+/// The palette of Okabe and Ito (2008), darkest first, without its yellow, which a light ground
+/// swallows.
 pub(super) const COLOURS: [&str; MARKERS] =
     ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#000000", "#56b4e9", "#e69f00"];
 
@@ -20,8 +21,8 @@ pub(super) struct Canvas {
 }
 
 impl Canvas {
-    /// A white page of that size, with a title above what is `middle` pixels from the left, as far as there is room: a long title
-    /// moves to the right, and the page gets as wide as it is.
+    /// A white page of that size, with a title above what is `middle` pixels from the left, as far
+    /// as there is room: a long title moves to the right, and the page gets as wide as it is.
     pub(super) fn new((width, height): (f64, f64), middle: f64, title: &str) -> Self {
         const MARGIN: f64 = 8.0;
         let half = title.chars().count() as f64 * CHARACTER * TITLE / FONT / 2.0;

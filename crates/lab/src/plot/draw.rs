@@ -36,7 +36,8 @@ impl<'a> Picture<'a> {
         let points = || chart.series.iter().flat_map(|series| &series.points);
         let xs: Vec<f64> = points().map(|point| point.x).collect();
         let mut ys: Vec<f64> = points().map(|point| point.y).collect();
-        // A bar that reaches past zero is cut at the axis if that is logarithmic, or begins at zero and nothing is less.
+        // A bar that reaches past zero is cut at the axis if that is logarithmic, or begins at zero
+        // and nothing is less.
         let from = match chart.y.scale {
             Scale::Log => f64::MIN_POSITIVE,
             Scale::FromZero if ys.iter().all(|&y| y >= 0.0) => 0.0,

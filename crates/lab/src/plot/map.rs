@@ -72,7 +72,8 @@ impl Map {
         Ok(Sheet::new(self).drawn())
     }
 
-    /// Places and lines as CSV with a header: what it is, its name, where it is, and where a line leads.
+    /// Places and lines as CSV with a header: what it is, its name, where it is, and where a line
+    /// leads.
     pub fn csv(&self) -> String {
         let (x, y) = (self.x.caption(), self.y.caption());
         let header = [
@@ -151,7 +152,8 @@ fn overlap(a: &Frame, b: &Frame) -> bool {
 
 /// The segment touches the rectangle.
 fn crosses([from, to]: &[(f64, f64); 2], frame: &Frame) -> bool {
-    // What is left of the segment, as shares of its length, after each side has cut off what is beyond it.
+    // What is left of the segment, as shares of its length, after each side has cut off what is
+    // beyond it.
     let (mut begin, mut end) = (0.0, 1.0);
     let (dx, dy) = (to.0 - from.0, to.1 - from.1);
     for (step, room) in
@@ -217,8 +219,8 @@ impl<'a> Sheet<'a> {
         self.canvas.finished()
     }
 
-    /// A place's name beside it where it covers no marker and no other name, and the fewest lines, or nowhere; inside the
-    /// frame.
+    /// A place's name beside it where it covers no marker and no other name, and the fewest lines,
+    /// or nowhere; inside the frame.
     fn name(&mut self, place: &Place, strokes: &[[(f64, f64); 2]], taken: &mut Vec<Frame>) {
         let (x, y) = self.at((place.x, place.y));
         let (width, height) = (0.64 * SMALL * place.name.chars().count() as f64, SMALL * 0.8);

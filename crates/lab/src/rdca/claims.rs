@@ -1,4 +1,5 @@
-//! The paper's numbers and claims beside what we measure: every value and trend of the list of targets.
+//! The paper's numbers and claims beside what we measure: every value and trend of the list of
+//! targets.
 
 mod trends;
 
@@ -53,7 +54,8 @@ impl Judge<'_> {
                 if whose == "proposed" { judged.beside(of(Protocol::Rdca), None::<Figure>) } else { judged }
             }
             "min" | "max" => {
-                // A printed extreme is none, but lies whole multiples of the deviation from the mean.
+                // A printed extreme is none, but lies whole multiples of the deviation from the
+                // mean.
                 let of = |statistic: &str| {
                     let id = format!("rdca.{}.{statistic}.{whose}.s{senders}", table.name);
                     printed(&id).unwrap_or(f64::NAN)
@@ -164,7 +166,8 @@ impl Judge<'_> {
         }
     }
 
-    /// How many times that of the proposed protocol the delay of the best TCP is, where that is least.
+    /// How many times that of the proposed protocol the delay of the best TCP is, where that is
+    /// least.
     fn improvement(&self) -> Judged {
         let least = |protocol| {
             let ratios = self.sweeps.by_senders().into_iter().map(|load| {

@@ -1,4 +1,5 @@
-//! The parameters of the experiment: Table 1 of the paper where it gives a number; the rest is erratum H20 and ns-2's default.
+//! The parameters of the experiment: Table 1 of the paper where it gives a number; the rest is
+//! erratum H20 and ns-2's default.
 
 use anabranch_core::time::Duration;
 use anabranch_sim::scenario::units::{Size, Span};

@@ -12,7 +12,8 @@ pub(super) const OPEN: &[Open] = &[
     Open::new("event_at", "H20", Range::Even(2.0, 10.0, "s")),
 ];
 
-/// The setting, of 200 and the defaults, that reproduces most rows of the TCPs (`lab robustness rdca`, seed 1).
+/// The setting, of 200 and the defaults, that reproduces most rows of the TCPs
+/// (`lab robustness rdca`, seed 1).
 pub(super) const REFERENCE: &[(&str, &str)] = &[
     ("event_hops", "4"),
     ("carrier_sense", "236.8m"),
@@ -22,7 +23,8 @@ pub(super) const REFERENCE: &[(&str, &str)] = &[
     ("event_at", "2.349s"),
 ];
 
-/// Means of the TCPs, and what is printed of all of them together. Least and most are no extremes (erratum H2).
+/// Means of the TCPs, and what is printed of all of them together. Least and most are no extremes
+/// (erratum H2).
 pub(super) fn is_baseline(id: &str) -> bool {
     let of_all = [
         "rdca.pdr.others",

@@ -121,7 +121,8 @@ impl Grid {
     }
 }
 
-/// The rate of each sender in the sweep by senders, octets per second (erratum H20: it follows from Table 2).
+/// The rate of each sender in the sweep by senders, octets per second (erratum H20: it follows from
+/// Table 2).
 pub const SWEEP_RATE: u64 = 4000;
 
 /// Both sweeps.
@@ -135,8 +136,8 @@ pub struct Sweeps {
 }
 
 impl Sweeps {
-    /// Runs every cell, `runs` times (at least once), and measures the capacity in at most five of them: one of each
-    /// placement.
+    /// Runs every cell, `runs` times (at least once), and measures the capacity in at most five of
+    /// them: one of each placement.
     ///
     /// # Errors
     ///
@@ -179,7 +180,8 @@ impl Sweeps {
         self.rates.iter().map(|&rate| Load { senders: 1, rate }).collect()
     }
 
-    /// What datagrams bring to the sink at the best of the constant rates that were tried, kB/s of so many senders.
+    /// What datagrams bring to the sink at the best of the constant rates that were tried, kB/s of
+    /// so many senders.
     ///
     /// # Panics
     ///
@@ -221,7 +223,8 @@ impl Sweeps {
         stats::deviation(&values)
     }
 
-    /// What `of` makes of the quantity's values in each run, by protocol, over those runs of which it makes something.
+    /// What `of` makes of the quantity's values in each run, by protocol, over those runs of which
+    /// it makes something.
     pub fn by_run(
         &self,
         load: Load,
@@ -257,8 +260,8 @@ fn loads(senders: &[usize], rates: &[u64]) -> impl Iterator<Item = Load> {
     first.chain(second.filter(|load| load.rate != SWEEP_RATE)).collect::<Vec<_>>().into_iter()
 }
 
-/// Octets per second of all senders that are tried to find the capacity: from below what the longest way carries to
-/// above what the shortest does, a sixth apart.
+/// Octets per second of all senders that are tried to find the capacity: from below what the
+/// longest way carries to above what the shortest does, a sixth apart.
 pub const TRIED: [u64; 14] = [
     12_000, 14_000, 16_000, 19_000, 22_000, 26_000, 30_000, 35_000, 40_000, 47_000, 55_000, 64_000, 75_000,
     88_000,

@@ -126,13 +126,15 @@ fn a_single_sender_is_served_at_least_as_well_as_by_tcp() {
     }
 }
 
-/// Octets per second of one sender that no path of these deployments carries: TCP brings 21 to 33 thousand.
+/// Octets per second of one sender that no path of these deployments carries: TCP brings 21 to 33
+/// thousand.
 const OVERLOAD: u64 = 40_000;
 
-/// One sender that has more than the path carries, which the best TCP fills at the price of a queue. RDCA keeps the queue
-/// empty, so that a notification lowers the rate that it needs seconds to regain: run by run it brings 0.89 to 1.23 of
-/// what the best TCP does. A claim about every run would be one about the runs that were chosen; in the mean RDCA is not
-/// behind, and its delay is a tenth.
+/// One sender that has more than the path carries, which the best TCP fills at the price of a
+/// queue. RDCA keeps the queue empty, so that a notification lowers the rate that it needs seconds
+/// to regain: run by run it brings 0.89 to 1.23 of what the best TCP does. A claim about every run
+/// would be one about the runs that were chosen; in the mean RDCA is not behind, and its delay is a
+/// tenth.
 #[test]
 fn a_sender_with_too_much_is_served_as_well_as_by_tcp_in_the_mean() {
     let runs = 20;
@@ -178,7 +180,8 @@ fn a_loaded_network_is_shared_with_short_delays() {
     assert!(ours >= 0.95 && ours > newreno, "{ours} against {newreno}");
 }
 
-/// The capacity is the highest throughput of all rates, though rates far beyond it are not run; the progress counts every rate.
+/// The capacity is the highest throughput of all rates, though rates far beyond it are not run; the
+/// progress counts every rate.
 #[test]
 fn the_capacity_is_the_most_that_any_rate_brings() {
     let quick = [("senders", "3"), ("event_hops", "4"), ("duration", "15s")];

@@ -1,6 +1,7 @@
 //! What the page is made of.
 
-/// Text as HTML wants it, in elements and in attributes; what HTML cannot hold at all becomes a space.
+/// Text as HTML wants it, in elements and in attributes; what HTML cannot hold at all becomes a
+/// space.
 pub(super) fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {

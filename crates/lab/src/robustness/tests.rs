@@ -25,7 +25,8 @@ fn open_parameters_are_those_of_the_experiment_and_their_ranges_can_be() {
     }
 }
 
-/// What has no influence anywhere is not open: it is no parameter of the network. Each is tried where it should matter.
+/// What has no influence anywhere is not open: it is no parameter of the network. Each is tried
+/// where it should matter.
 #[test]
 fn every_open_parameter_changes_results() {
     let small: [(&str, &[&[&str]]); 5] = [
@@ -83,7 +84,8 @@ fn study(settings: u32) -> Study {
     Study { paper, settings, options: Options { extent: Extent::Quick, runs: Some(1), seed: 1 } }
 }
 
-/// Rows that say of each claim what `of` makes of where the setting is on the axis of each parameter.
+/// Rows that say of each claim what `of` makes of where the setting is on the axis of each
+/// parameter.
 fn made_up(study: Study, of: impl Fn(&str, &[f64]) -> Found) -> Vec<Row> {
     let claims: Vec<Target> = targets::claims(study.paper.targets).collect();
     let row = |setting: Setting| Row {
@@ -110,7 +112,8 @@ fn a_map_says_how_often_a_claim_holds_and_on_what_that_depends() {
     let study = study(400);
     let place = |name: &str| study.paper.open.iter().position(|open| open.parameter == name).expect("open");
     let (least, delay) = (place("rto_min"), place("hop_delay"));
-    // Holds where the delay is in the upper quarter; the number is that of two independent parameters, 4 to 1 in variance.
+    // Holds where the delay is in the upper quarter; the number is that of two independent
+    // parameters, 4 to 1 in variance.
     let mut rows = made_up(study, |_, places| Found {
         holds: if places[delay] >= 0.75 { Holds::Yes } else { Holds::Trend },
         measure: Some((2.0 * places[delay] + places[least]).exp()),
@@ -146,7 +149,8 @@ fn a_map_says_how_often_a_claim_holds_and_on_what_that_depends() {
     assert_eq!(map.svg().matches("text-anchor=\"end\"").count(), map.claims.len());
 }
 
-/// A claim that some settings leave open is judged by the others, and one that all do is not said to be refuted.
+/// A claim that some settings leave open is judged by the others, and one that all do is not said
+/// to be refuted.
 #[test]
 fn what_cannot_be_judged_is_no_failure() {
     let study = study(20);

@@ -1,5 +1,6 @@
-//! The paper's claims about SET beside what we measure: every value and trend of [`crate::targets`]. SET as it is printed is judged;
-//! ours stands beside it. Nothing is random, so that what is so is so without doubt.
+//! The paper's claims about SET beside what we measure: every value and trend of
+//! [`crate::targets`]. SET as it is printed is judged; ours stands beside it. Nothing is random, so
+//! that what is so is so without doubt.
 
 use super::Set;
 use super::figures::{Drawn, SPLIT, printed, printed_curve, set_curve};
@@ -36,7 +37,8 @@ struct Judge<'a> {
     work: &'a Work<'a>,
 }
 
-/// Runs that the claims need beside the panels: of [`Judge::slope`], [`Judge::ideal`] and [`Judge::failure`].
+/// Runs that the claims need beside the panels: of [`Judge::slope`], [`Judge::ideal`] and
+/// [`Judge::failure`].
 pub(super) const RUNS: usize = 2 * 2 + 2 * 4 + 2 * 3;
 
 /// Why a claim about several gateways is not reproduced.
@@ -329,7 +331,8 @@ impl Judge<'_> {
         Ok(Judged::parts(parts(Whose::Printed)?).noting(format!("129 kB, gw2 dies at 1.5 s; ours: {ours}")))
     }
 
-    /// How many of these round trips the establishment of a session takes longer when they do, 10 ms each way.
+    /// How many of these round trips the establishment of a session takes longer when they do, 10
+    /// ms each way.
     fn slope(&self, delay: &str, usual_ms: f64) -> Result<Option<f64>, RunError> {
         let with = |ms: f64| {
             let value = format!("{ms}ms");
@@ -339,7 +342,8 @@ impl Judge<'_> {
     }
 }
 
-/// A coefficient of the model of session establishment. What is measured begins with the request, of which the model says nothing.
+/// A coefficient of the model of session establishment. What is measured begins with the request,
+/// of which the model says nothing.
 fn establishment(slope: Option<f64>) -> Judged {
     let slope = slope.map_or("none".to_owned(), |slope| format!("{slope:.2}"));
     Judged::unmeasured(format!(

@@ -54,8 +54,9 @@ impl Scheme {
 const RATE: &str = "a rate such as 256kbit/s; one for all, or one each joined by +";
 const DELAY: &str = "a span such as 25ms; one for all, or one each joined by +";
 
-/// Section 6.1's network where the paper gives a number (100 Mbit/s and 10 ms wired, 256 kbit/s and 25 ms
-/// wireless, 100 packets at a gateway); 64 kB at the node from section 6.2; the largest file of Table 2.
+/// Section 6.1's network where the paper gives a number (100 Mbit/s and 10 ms wired, 256 kbit/s and
+/// 25 ms wireless, 100 packets at a gateway); 64 kB at the node from section 6.2; the largest file
+/// of Table 2.
 const PARAMETERS: &[Parameter] = &[
     p("scheme", "set", "set, split or end-to-end", "how the file is carried; the baselines use gateway 1")
         .alias(),
@@ -323,8 +324,8 @@ fn derived(settings: &Settings) -> Understood<Vec<Assignment>> {
     }
     all.extend(receive_buffer(settings)?.into_iter().map(|set| ("node_buffer", set)));
     if Scheme::of(settings)? == Scheme::EndToEnd {
-        // TCP from end to end goes through the first gateway; a request takes the shortest way: `default_gateway` sees to it
-        // at the correspondent node, and here at the receivers.
+        // TCP from end to end goes through the first gateway; a request takes the shortest way:
+        // `default_gateway` sees to it at the correspondent node, and here at the receivers.
         let last = if relays[0] == 0 { "gw1".to_owned() } else { format!("r1-{}", relays[0]) };
         let receivers =
             (0..=background).map(|j| if j == 0 { "sn".to_owned() } else { format!("sn{}", j + 1) });

@@ -1,6 +1,6 @@
-//! Section 6: Figures 10 to 15, panel by panel, as points of the experiment. The paper prints the curves
-//! without numbers and leaves much open (errata S20); what we put there is said in each panel's title and in
-//! the report.
+//! Section 6: Figures 10 to 15, panel by panel, as points of the experiment. The paper prints the
+//! curves without numbers and leaves much open (errata S20); what we put there is said in each
+//! panel's title and in the report.
 
 use anabranch_core::time::Duration;
 use anabranch_sim::scenario::units::{Rate, Size, Span};
@@ -76,7 +76,8 @@ pub fn set_curve(n: usize) -> String {
     format!("ours, {n} {}", if n == 1 { "gateway" } else { "gateways" })
 }
 
-/// The settings with SET as it is printed: sessions one after another, and shares by what each has taken.
+/// The settings with SET as it is printed: sessions one after another, and shares by what each has
+/// taken.
 pub fn printed(settings: Settings) -> Settings {
     settings.with("open", "one-by-one").with("striping", "window")
 }
@@ -205,8 +206,9 @@ fn background(letter: &str, octets: u64, grid: Grid) -> Panel {
         id: format!("14{letter}"),
         title: format!("Figure 14({letter}): {} kB to every node, 256 kbit/s, 25 ms", octets / 1000),
         axis: Axis { ticks: others.clone(), ..Axis::new("Other transfers", "number") },
-        // Section 6.4 does not say which buffer the gateway has; with the 100 packets of 6.1 it would drop from
-        // the second transfer on, and the curve would show TCP's time-outs. This is section 6.2's.
+        // Section 6.4 does not say which buffer the gateway has; with the 100 packets of 6.1 it
+        // would drop from the second transfer on, and the curve would show TCP's time-outs. This is
+        // section 6.2's.
         curves: curves(&others, |x| file(octets).with("background", x).with("gateway_buffer", LARGE_BUFFER)),
     }
 }

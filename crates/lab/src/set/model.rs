@@ -11,13 +11,15 @@ use crate::experiment::values::{Understood, is_radio, quantity, word};
 
 /// Octets of payload in a wired segment: sixteen wireless ones (errata S14).
 const WIRED_MSS: u16 = 1296;
-/// Octets of payload in a wireless segment: what an 802.15.4 frame leaves for IPv6 at worst (errata S14).
+/// Octets of payload in a wireless segment: what an 802.15.4 frame leaves for IPv6 at worst (errata
+/// S14).
 const WIRELESS_MSS: u16 = 81;
 
 /// Which form of section 5's equations.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Equations {
-    /// Corrected, with headers, control segments and our order of opening: what the simulation does.
+    /// Corrected, with headers, control segments and our order of opening: what the simulation
+    /// does.
     Protocol,
     /// As on the page: no headers, no request, every erratum kept.
     Printed,
@@ -56,8 +58,8 @@ pub fn transfer(settings: &Settings, equations: Equations) -> Understood<Transfe
     })
 }
 
-/// The latency by the closed form; `None` for TCP from end to end and for a channel that paths share, neither of which
-/// section 5 treats.
+/// The latency by the closed form; `None` for TCP from end to end and for a channel that paths
+/// share, neither of which section 5 treats.
 pub(super) fn latency(settings: &Settings) -> Understood<Option<f64>> {
     if is_radio(settings)? {
         return Ok(None);

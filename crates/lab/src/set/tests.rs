@@ -19,8 +19,8 @@ fn outcomes(assignments: &[&str]) -> Vec<Outcome> {
     experiment::outcomes(&Set, assignments, 1, 1)
 }
 
-/// Point 7: the closed form is within 10 % of the lossless simulation over the paper's grid. What remains is
-/// explained in `docs/explanation/set-model.md`.
+/// Point 7: the closed form is within 10 % of the lossless simulation over the paper's grid. What
+/// remains is explained in `docs/explanation/set-model.md`.
 #[test]
 fn the_closed_form_agrees_with_the_simulation_over_the_papers_grid() {
     let all = outcomes(&[
@@ -41,7 +41,8 @@ fn the_closed_form_agrees_with_the_simulation_over_the_papers_grid() {
     }
 }
 
-/// What section 6 claims is mostly so of ours; of SET as it is printed much is not, since its sessions take turns.
+/// What section 6 claims is mostly so of ours; of SET as it is printed much is not, since its
+/// sessions take turns.
 #[test]
 fn the_papers_claims_are_judged_by_set_as_printed() {
     let drawn: Vec<_> =
@@ -70,8 +71,8 @@ fn the_papers_claims_are_judged_by_set_as_printed() {
     .assert_eq(&verdicts.iter().map(|v| format!("{}: {}\n", v.id, v.text())).collect::<String>());
 }
 
-/// Point 2, Figures 10 to 13: latency falls from one to two to three gateways for all files, once the node's
-/// buffer is no small fraction of them.
+/// Point 2, Figures 10 to 13: latency falls from one to two to three gateways for all files, once
+/// the node's buffer is no small fraction of them.
 #[test]
 fn latency_falls_with_gateways_for_all_files() {
     for (axis, buffer) in [
@@ -98,8 +99,8 @@ fn a_small_node_buffer_takes_the_gain_away() {
     }
 }
 
-/// Point 3: 1 MB over n equal lossless gateways is at least 0.95 n times as fast as over one, with either TCP;
-/// the paper's 129 kB with its TCP at least 2.2 times over three.
+/// Point 3: 1 MB over n equal lossless gateways is at least 0.95 n times as fast as over one, with
+/// either TCP; the paper's 129 kB with its TCP at least 2.2 times over three.
 #[test]
 fn equal_gateways_add_up() {
     for tcp in ["tcp=paper", "tcp=modern"] {
@@ -113,9 +114,10 @@ fn equal_gateways_add_up() {
     assert!(up >= 2.2, "129 kB: {up:.3}");
 }
 
-/// Point 4: 256, 128 and 56 kbit/s together reach at least 95 % of the sum of what each reaches alone (1 MB):
-/// with a present-day TCP, and with the paper's where the node's 64 kB do not make the fast paths wait.
-/// Nothing tells the sender which gateway is near before it has sent the file: each carries a copy.
+/// Point 4: 256, 128 and 56 kbit/s together reach at least 95 % of the sum of what each reaches
+/// alone (1 MB): with a present-day TCP, and with the paper's where the node's 64 kB do not make
+/// the fast paths wait. Nothing tells the sender which gateway is near before it has sent the file:
+/// each carries a copy.
 #[test]
 fn a_small_file_takes_no_longer_than_through_the_nearest_gateway() {
     let through = |file: &str, gateways: usize, delays: &str| {
@@ -133,7 +135,8 @@ fn a_small_file_takes_no_longer_than_through_the_nearest_gateway() {
     }
 }
 
-/// The far gateway's first chunk takes the round trips of slow start, which must not be held against it.
+/// The far gateway's first chunk takes the round trips of slow start, which must not be held
+/// against it.
 #[test]
 fn behind_a_small_node_buffer_a_far_fast_gateway_is_used() {
     for (far, near) in [("160kbit/s", "40kbit/s"), ("320kbit/s", "60kbit/s")] {
@@ -295,7 +298,8 @@ fn every_scheme_and_shape_of_the_network_delivers() {
     }
 }
 
-/// What a scenario says is enough for the closed form: it comes to what the experiment's own parameters come to.
+/// What a scenario says is enough for the closed form: it comes to what the experiment's own
+/// parameters come to.
 #[test]
 fn the_model_of_a_scenario_is_the_model_of_its_configuration() {
     for assignments in [
@@ -331,7 +335,8 @@ fn mean_latency(assignments: &[&str]) -> f64 {
     found.mean("latency_s").expect("transfers that end")
 }
 
-/// The node has one radio: on one saturated channel more gateways give it next to nothing, where links of their own add up.
+/// The node has one radio: on one saturated channel more gateways give it next to nothing, where
+/// links of their own add up.
 #[test]
 fn gateways_on_one_channel_do_not_add_up() {
     let gain = |medium: &str| {

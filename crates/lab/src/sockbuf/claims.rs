@@ -1,4 +1,5 @@
-//! The paper's claims beside what we measure: every trend of the list of targets, and our own goals.
+//! The paper's claims beside what we measure: every trend of the list of targets, and our own
+//! goals.
 
 use super::response::{Response, SETTLED};
 use super::settings::{
@@ -10,7 +11,8 @@ use crate::stats::{self, Summary};
 use crate::targets::Target;
 use crate::verdict::{self, Judged, MATTERS, Part, Verdict};
 
-/// Judges every claim by the controller with the paper's constants against ATBT as it is printed, and our own goals by ours.
+/// Judges every claim by the controller with the paper's constants against ATBT as it is printed,
+/// and our own goals by ours.
 pub fn verdicts(measured: &Measured, responses: &[Response]) -> Vec<Verdict> {
     let judge = Judge { measured };
     let printed = verdict::judge_list(TARGETS, |target| {
@@ -86,7 +88,8 @@ impl Judge<'_> {
         }
     }
 
-    /// That the first has more of it than the second, by a twentieth at least where nothing else is said.
+    /// That the first has more of it than the second, by a twentieth at least where nothing else is
+    /// said.
     fn more(&self, setting: Setting, pair: Pair, name: Name, word: &str) -> Part {
         let gain = self.measured.gain(setting, pair, name);
         Part::effect(format!("{}: {word} {}", setting.title(), percent(gain)), gain, MATTERS)
@@ -127,7 +130,8 @@ impl Judge<'_> {
         vec![Part::effect(what, gain, MATTERS), self.within(setting, pair.0)]
     }
 
-    /// That the striped buffer is larger in the first of each pair of settings, for both mechanisms.
+    /// That the striped buffer is larger in the first of each pair of settings, for both
+    /// mechanisms.
     fn buffers(&self, settings: &[(Setting, Setting, &str)], words: [&str; 2], pair: Pair) -> Vec<Part> {
         let part = |contender: Contender, (a, b, about): &(Setting, Setting, &str)| {
             let values = |s: &Setting| {

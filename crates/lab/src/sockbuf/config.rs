@@ -1,5 +1,5 @@
-//! The parameters of the experiment: section 4.1 and Table 1 where they give a number; the rest is errata B13 to B16, with reasons
-//! in `docs/evidence/sockbuf-experiments.md`.
+//! The parameters of the experiment: section 4.1 and Table 1 where they give a number; the rest is
+//! errata B13 to B16, with reasons in `docs/evidence/sockbuf-experiments.md`.
 
 use anabranch_core::sockbuf::Gains;
 use anabranch_core::time::Duration;

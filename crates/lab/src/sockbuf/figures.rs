@@ -35,8 +35,8 @@ impl Quantity {
     }
 }
 
-/// The paper's figures by their captions. Figure 15 is captioned as throughput and cited as buffer (erratum B15): both are
-/// drawn.
+/// The paper's figures by their captions. Figure 15 is captioned as throughput and cited as buffer
+/// (erratum B15): both are drawn.
 const FIGURES: [(&str, Quantity, Setting); 10] = [
     ("8", Quantity::Received, SETTINGS[0]),
     ("9", Quantity::Sent, SETTINGS[0]),

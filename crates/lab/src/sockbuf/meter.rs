@@ -23,7 +23,8 @@ pub(super) const BUFFER_LOOK: Duration = Duration::from_secs(20);
 /// What one run has come to. Octets are of payload.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Outcome {
-    /// Octets that the striped connection has sent on all its flows, those sent again included, in each 10 s.
+    /// Octets that the striped connection has sent on all its flows, those sent again included, in
+    /// each 10 s.
     pub sent: Vec<u64>,
     /// Octets of it that the application at the other end has read, in each 10 s.
     pub received: Vec<u64>,
@@ -188,15 +189,17 @@ impl Outcome {
         (!limits.is_empty()).then(|| limits.iter().sum::<f64>() / limits.len() as f64)
     }
 
-    /// Jain's index over the flows: each single connection, and a third of the striped one three times.
+    /// Jain's index over the flows: each single connection, and a third of the striped one three
+    /// times.
     pub fn fairness(&self) -> f64 {
         let third = self.striped_received() / FLOWS as f64;
         let rates: Vec<f64> = self.single_rates().chain([third; FLOWS]).collect();
         jain(&rates).unwrap_or(1.0)
     }
 
-    /// How long after each change of the rates the striped connection's target is still off by more than a tenth of what
-    /// it comes to: its mean over the last quarter before the next change. In seconds.
+    /// How long after each change of the rates the striped connection's target is still off by more
+    /// than a tenth of what it comes to: its mean over the last quarter before the next change. In
+    /// seconds.
     pub fn settling(&self) -> Vec<f64> {
         let end = self.history.last().map_or(Instant::ZERO, |division| division.at);
         let ends = self.steps.iter().skip(1).copied().chain([end]);

@@ -1,4 +1,5 @@
-//! The control loop in the simulated connection: what becomes of the striped buffer after each change of the rates.
+//! The control loop in the simulated connection: what becomes of the striped buffer after each
+//! change of the rates.
 
 use anabranch_core::time::Instant;
 use anabranch_sim::scenario::units::Size;
@@ -17,7 +18,8 @@ use crate::work::Work;
 /// A change of the rates, and what followed.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Step {
-    /// After each decision: seconds since the change, the size that was decided, and the set-point, octets.
+    /// After each decision: seconds since the change, the size that was decided, and the set-point,
+    /// octets.
     pub course: Vec<(f64, f64, f64)>,
     /// The size before.
     pub from: f64,
@@ -67,7 +69,8 @@ pub const FACTORS: [f64; 5] = [0.25, 0.5, 1.0, 2.0, 4.0];
 /// Bandwidth-delay products to which the controller steers, by default (Figure 6 line 2).
 const PRODUCTS: f64 = 2.0;
 
-/// Off by no more than this in the last quarter before the next change, by the set-point, the loop has settled.
+/// Off by no more than this in the last quarter before the next change, by the set-point, the loop
+/// has settled.
 pub const SETTLED: f64 = 0.1;
 
 impl Response {

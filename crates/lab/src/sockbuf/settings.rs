@@ -1,4 +1,5 @@
-//! Section 4.2 measured: the four settings of memory and connections, and one of them with other losses.
+//! Section 4.2 measured: the four settings of memory and connections, and one of them with other
+//! losses.
 
 use anabranch_sim::scenario::units::Size;
 use rayon::prelude::*;
@@ -23,7 +24,8 @@ pub enum Contender {
     AtbtOriginal,
 }
 
-/// All, ours first. The paper's "proposed mechanism" is judged by the controller with its constants.
+/// All, ours first. The paper's "proposed mechanism" is judged by the controller with its
+/// constants.
 pub const CONTENDERS: [Contender; 4] =
     [Contender::Ours, Contender::Paper, Contender::Atbt, Contender::AtbtOriginal];
 
@@ -190,7 +192,8 @@ impl Measured {
         self.outcome(setting, contender).metric(name).summary
     }
 
-    /// The losses that were tried with four connections and low memory, the default among them, in order.
+    /// The losses that were tried with four connections and low memory, the default among them, in
+    /// order.
     pub fn losses(&self) -> Vec<f64> {
         let tried = self.losses.iter().filter(|(cell, _)| cell.1 == CONTENDERS[0]).map(|(cell, _)| cell.0);
         let mut losses: Vec<f64> = tried.chain([self.usual_loss]).collect();

@@ -60,8 +60,8 @@ fn without_single_connections_there_is_nothing_of_them() {
     let alone = ["connections=3", "duration=100s", "bandwidth_step=0s", "background=0bit/s", "loss=0"];
     let found = point(&alone).outcome(SEED, 0).expect("it runs");
     assert_eq!(found.single(), None);
-    // All of the links is to be had, but for headers and the windows' sawteeth. In the first 20 s the slow starts of the
-    // three flows decide, each of which overshoots.
+    // All of the links is to be had, but for headers and the windows' sawteeth. In the first 20 s
+    // the slow starts of the three flows decide, each of which overshoots.
     assert!(found.striped_received() > 14e6, "{}", found.striped_received());
     assert!(found.striped_received() < 20e6, "{}", found.striped_received());
 }
@@ -137,8 +137,8 @@ fn at_no_event_is_more_held_than_the_memory() {
     }
 }
 
-/// By two runs of 60 s what there is; both constants, a quarter to four times, one change of all rates; and how many runs
-/// were told of.
+/// By two runs of 60 s what there is; both constants, a quarter to four times, one change of all
+/// rates; and how many runs were told of.
 pub(crate) fn measured() -> &'static ((Measured, Vec<Response>), usize) {
     static MEASURED: Once<(Measured, Vec<Response>)> = Once::new();
     MEASURED.get(|work| {

@@ -78,7 +78,8 @@ fn a_bound_is_kept_by_the_whole_interval() {
 fn a_part_is_so_or_not_or_open() {
     let of = |part: Part| alone(None, Judged::parts(vec![part])).holds;
     assert_eq!(of(Part::effect("", around(5.0, 1.0), 1.0)), Holds::Yes);
-    // What cannot be as much as would matter is not so: equal runs, and a little that is not beyond doubt.
+    // What cannot be as much as would matter is not so: equal runs, and a little that is not beyond
+    // doubt.
     assert_eq!([0.0, 1.0].map(|matters| of(Part::effect("", runs(&[0.0; 8]), matters))), [Holds::No; 2]);
     assert_eq!(of(Part::effect("", around(0.1, 1.0), 1.0)), Holds::No);
     assert_eq!(of(Part::effect("", around(-5.0, 1.0), 0.0)), Holds::No);
@@ -147,7 +148,8 @@ fn by_the_means_alone_a_claim_is_what_it_would_be_without_doubt() {
     }
 }
 
-/// One test of twenty whose probability is 3 % says nothing: one in twenty would come out so by chance alone.
+/// One test of twenty whose probability is 3 % says nothing: one in twenty would come out so by
+/// chance alone.
 #[test]
 fn tests_of_a_paper_count_together() {
     let doubtful = around(1.0, 1.9);
@@ -347,7 +349,8 @@ mod properties {
             let all = std::iter::once(&one).chain(&others).map(|case| case.judged(1.0)).collect();
             let among = verdicts(all)[0];
             prop_assert!(among != Holds::Yes || alone == Holds::Yes, "{alone:?} alone");
-            // A claim of several parts may be open alone, and in trend once one of them is seen not to hold.
+            // A claim of several parts may be open alone, and in trend once one of them is seen not
+            // to hold.
             let is_number = one.kind < 5;
             prop_assert!(
                 !is_number || among != Holds::Trend || [Holds::Yes, Holds::Trend].contains(&alone),

@@ -91,8 +91,8 @@ fn no_tau_exceeds_the_bound() {
     }
 }
 
-/// Section V of the paper: with W = 32 and m = 3 basic access falls with the number of stations, and RTS/CTS hardly does.
-/// The bound is that of many stations; a few can exceed it a little.
+/// Section V of the paper: with W = 32 and m = 3 basic access falls with the number of stations,
+/// and RTS/CTS hardly does. The bound is that of many stations; a few can exceed it a little.
 #[test]
 fn the_shapes_of_the_paper() {
     let backoff = Backoff { stages: 3, ..Backoff::BIANCHI };

@@ -1,7 +1,7 @@
 //! Which form of an equation holds where the paper contradicts itself: one choice per erratum.
 
-/// The readings of section V-B b). [`Reading::default`] corrects both; [`Reading::computed`] gives the numbers
-/// that the paper states, [`Reading::printed`] what its page says to the letter.
+/// The readings of section V-B b). [`Reading::default`] corrects both; [`Reading::computed`] gives
+/// the numbers that the paper states, [`Reading::printed`] what its page says to the letter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Reading {
     /// D1.

@@ -1,5 +1,5 @@
-//! Section VII: packets for each path. The recursion and the probabilities of section IV are the core's,
-//! because a node runs them: see [`anabranch_core::mptcp::prediction`].
+//! Section VII: packets for each path. The recursion and the probabilities of section IV are the
+//! core's, because a node runs them: see [`anabranch_core::mptcp::prediction`].
 
 pub use anabranch_core::mptcp::prediction::{
     Adaptation, Binomial, CaseTwo, FastRetransmit, Growth, Halving, Limits, MAX_STATES, MAX_TIME, MAX_WINDOW,

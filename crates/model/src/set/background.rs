@@ -11,9 +11,9 @@ pub fn processing_time(queued: f64, service: f64) -> Result<f64, ModelError> {
     Ok(not_negative("the queueing time", queued)? + not_negative("the service time", service)?)
 }
 
-/// rho = lambda T_s, equation (14), for the arrival rates (packets per second) of all flows through a
-/// gateway. The queue is stable below 1 and builds up above it, that is when T_s > T (S2; the text after
-/// the equation has it the wrong way round).
+/// rho = lambda T_s, equation (14), for the arrival rates (packets per second) of all flows through
+/// a gateway. The queue is stable below 1 and builds up above it, that is when T_s > T (S2; the
+/// text after the equation has it the wrong way round).
 ///
 /// # Errors
 /// A rate or time that is negative or not a number.
@@ -21,8 +21,8 @@ pub fn utilisation(rates: &[f64], service: f64) -> Result<f64, ModelError> {
     Ok(arrival_rate(rates)? * not_negative("the service time", service)?)
 }
 
-/// T_q = q / (lambda_1 + ... + lambda_N), equation (15): mean seconds in the queue from the mean number of
-/// packets queued and the arrival rates (packets per second) of all flows.
+/// T_q = q / (lambda_1 + ... + lambda_N), equation (15): mean seconds in the queue from the mean
+/// number of packets queued and the arrival rates (packets per second) of all flows.
 ///
 /// # Errors
 /// A quantity that is negative or not a number, or rates that add up to zero.
@@ -31,7 +31,8 @@ pub fn queueing_time(queued: f64, rates: &[f64]) -> Result<f64, ModelError> {
     Ok(not_negative("the number of queued packets", queued)? / total)
 }
 
-/// q = lambda T_q / n, the end of section 5.4: packets queued at each of `gateways` that share the flows.
+/// q = lambda T_q / n, the end of section 5.4: packets queued at each of `gateways` that share the
+/// flows.
 ///
 /// # Errors
 /// [`ModelError::NoGateways`] for none; a quantity that is negative or not a number.
@@ -49,17 +50,18 @@ pub struct Queue {
     pub packets: u32,
     /// epsilon, the probability that one of them is served readily, so that it is not ahead; 0 to 1.
     pub readily: f64,
-    /// Mean seconds per packet: the service time T_s; the printed law puts the queueing time T_q here.
+    /// Mean seconds per packet: the service time T_s; the printed law puts the queueing time T_q
+    /// here.
     pub time: f64,
 }
 
 impl Queue {
-    /// P(T_q <= tau), equation (16), for `tau` in seconds. The printed law takes tau for the number of
-    /// terms, sums no further than q, and tends to less than 1 (S13).
+    /// P(T_q <= tau), equation (16), for `tau` in seconds. The printed law takes tau for the number
+    /// of terms, sums no further than q, and tends to less than 1 (S13).
     ///
     /// # Errors
-    /// A probability outside 0 to 1, a mean time that is not above zero, a negative tau (infinity is
-    /// allowed).
+    /// A probability outside 0 to 1, a mean time that is not above zero, a negative tau (infinity
+    /// is allowed).
     pub fn waits_at_most(&self, tau: f64, law: QueueLaw) -> Result<f64, ModelError> {
         within("the probability of ready service", self.readily, 0.0, 1.0)?;
         positive("the mean time per packet", self.time)?;
@@ -72,7 +74,8 @@ impl Queue {
 
     fn mixture(&self, tau: f64) -> f64 {
         let x = tau / self.time;
-        // The Erlang CDF of i stages is 1 minus the first i terms of a Poisson law; the sum grows with i.
+        // The Erlang CDF of i stages is 1 minus the first i terms of a Poisson law; the sum grows
+        // with i.
         let (mut below, mut ln_factorial) = (0.0, 0.0);
         let mut sum = 0.0;
         for i in 0..=self.packets {
@@ -105,7 +108,8 @@ fn poisson_term(x: f64, i: u32, ln_factorial: f64) -> f64 {
     if x.is_infinite() { 0.0 } else { (f64::from(i) * x.ln() - x - ln_factorial).exp() }
 }
 
-/// Probability of `i` successes in `n` trials, through logarithms so that a large n does not overflow.
+/// Probability of `i` successes in `n` trials, through logarithms so that a large n does not
+/// overflow.
 fn binomial(n: u32, i: u32, p: f64) -> f64 {
     if p <= 0.0 {
         return if i == 0 { 1.0 } else { 0.0 };

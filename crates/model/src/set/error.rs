@@ -45,8 +45,8 @@ pub enum ModelError {
         /// The largest legal value.
         high: f64,
     },
-    /// The window that the gateway hands on to the wired side is zero, so nothing ever moves: what the
-    /// printed translation of section 4.6 does with a small receive window (S14).
+    /// The window that the gateway hands on to the wired side is zero, so nothing ever moves: what
+    /// the printed translation of section 4.6 does with a small receive window (S14).
     #[error("gateway {gateway} would advertise a window of zero segments: the transfer never ends")]
     ZeroWindow {
         /// The gateway, counted from 1.

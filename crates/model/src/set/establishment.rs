@@ -47,7 +47,8 @@ impl Establishment {
     }
 }
 
-/// `sum_{k=0}^{losses-1} 2^k timeout`: what `losses` time-outs in a row cost, each twice the one before.
+/// `sum_{k=0}^{losses-1} 2^k timeout`: what `losses` time-outs in a row cost, each twice the one
+/// before.
 fn waited(losses: u32, timeout: f64) -> f64 {
     if losses == 0 || timeout == 0.0 { 0.0 } else { (f64::from(losses).exp2() - 1.0) * timeout }
 }

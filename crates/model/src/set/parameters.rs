@@ -20,12 +20,14 @@ pub struct Path {
     pub wireless_mss: u32,
     /// What headers add to each wired segment on the wire, octets; the paper's assumption (3) says 0.
     pub wired_overhead: u32,
-    /// What headers add to each wireless segment on the air, octets; the paper's assumption (3) says 0.
+    /// What headers add to each wireless segment on the air, octets; the paper's assumption (3)
+    /// says 0.
     pub wireless_overhead: u32,
-    /// Octets of a segment without payload on the air (ACK, SYN, SYN/ACK); the paper's assumption (3) says 0.
+    /// Octets of a segment without payload on the air (ACK, SYN, SYN/ACK); the paper's assumption
+    /// (3) says 0.
     pub wireless_control: u32,
-    /// Wireless links in a row. Each takes a segment whole before it passes it on; the paper has one, and
-    /// RTT2 contains the propagation over all of them.
+    /// Wireless links in a row. Each takes a segment whole before it passes it on; the paper has
+    /// one, and RTT2 contains the propagation over all of them.
     pub hops: u32,
     /// T_p, seconds that the gateway needs for a packet, queueing included: equation (13).
     pub processing: f64,
@@ -34,15 +36,17 @@ pub struct Path {
 }
 
 impl Path {
-    /// A path with the given one-way delays (seconds) and wireless rate (bit/s) and otherwise the values
-    /// of section 6: 100 Mbit/s wired, 1296 and 81 octets a segment, no overhead, nothing lost.
+    /// A path with the given one-way delays (seconds) and wireless rate (bit/s) and otherwise the
+    /// values of section 6: 100 Mbit/s wired, 1296 and 81 octets a segment, no overhead, nothing
+    /// lost.
     pub fn new(wired_delay: f64, wireless_delay: f64, wireless_rate: f64) -> Self {
         Self {
             wired_rtt: 2.0 * wired_delay,
             wireless_rtt: 2.0 * wireless_delay,
             wired_rate: 100e6,
             wireless_rate,
-            // 81 octets are what an 802.15.4 frame leaves for IPv6 at worst; 1296 are 16 of them (S14).
+            // 81 octets are what an 802.15.4 frame leaves for IPv6 at worst; 1296 are 16 of them
+            // (S14).
             wired_mss: 1296,
             wireless_mss: 81,
             wired_overhead: 0,
@@ -64,7 +68,8 @@ impl Path {
         8.0 * (f64::from(self.wireless_mss) + f64::from(self.wireless_overhead)) / self.wireless_rate
     }
 
-    /// Seconds until `octets` sent in one packet have crossed all wireless links, propagation apart.
+    /// Seconds until `octets` sent in one packet have crossed all wireless links, propagation
+    /// apart.
     pub fn wireless_crossing(&self, octets: u32) -> f64 {
         8.0 * f64::from(octets) / self.wireless_rate * f64::from(self.hops)
     }
@@ -74,20 +79,22 @@ impl Path {
         self.wireless_rtt + 2.0 * self.wireless_crossing(self.wireless_control)
     }
 
-    /// Seconds that a segment needs beyond its own `T_g` because further links take it whole (0 for one hop).
+    /// Seconds that a segment needs beyond its own `T_g` because further links take it whole (0 for
+    /// one hop).
     pub fn relaying(&self) -> f64 {
         self.wireless_segment_time() * f64::from(self.hops.saturating_sub(1))
     }
 
-    /// Seconds from a code-update request until the node's answer when both travel through this (default)
-    /// gateway as a router over a fresh TCP connection: one round trip for the handshake, one for the
-    /// question. For [`Transfer::request`].
+    /// Seconds from a code-update request until the node's answer when both travel through this
+    /// (default) gateway as a router over a fresh TCP connection: one round trip for the handshake,
+    /// one for the question. For [`Transfer::request`].
     pub fn request_time(&self) -> f64 {
         2.0 * (self.wired_rtt + self.wireless_rtt)
     }
 
-    /// [`Path::request_time`] with the time on the air: a SYN and a SYN/ACK, the last ACK with the `request`'s
-    /// packet right behind it, the `answer`'s packet; both sizes in octets with headers.
+    /// [`Path::request_time`] with the time on the air: a SYN and a SYN/ACK, the last ACK with the
+    /// `request`'s packet right behind it, the `answer`'s packet; both sizes in octets with
+    /// headers.
     pub fn request_time_of(&self, request: u32, answer: u32) -> f64 {
         let behind = self.wireless_control + request;
         self.request_time()
@@ -141,8 +148,8 @@ impl Default for Handshake {
     }
 }
 
-/// How often each message of the establishment is lost in a row; the paper's a to g. Every loss doubles
-/// that message's time-out.
+/// How often each message of the establishment is lost in a row; the paper's a to g. Every loss
+/// doubles that message's time-out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct HandshakeLosses {
     /// a: the wired SYN.
@@ -215,8 +222,8 @@ pub enum Striping {
     Equal,
 }
 
-/// What sessions are given before anything is known of them. The paper's striping fills windows and probes
-/// nothing; ours puts no more than this at stake.
+/// What sessions are given before anything is known of them. The paper's striping fills windows and
+/// probes nothing; ours puts no more than this at stake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Probing {
     /// Octets for the first session, which is open before the others are and takes them at once.
@@ -234,12 +241,13 @@ pub struct Transfer {
     pub gateways: Vec<Path>,
     /// The windows of every TCP connection.
     pub window: Window,
-    /// B_2, octets of receive buffer at the node for all sessions together; `None` if it never limits.
+    /// B_2, octets of receive buffer at the node for all sessions together; `None` if it never
+    /// limits.
     pub node_buffer: Option<f64>,
     /// F, the out-of-order factor at the node, 0 to 1.
     pub disorder: f64,
-    /// Seconds from the request until the node has answered with its gateways; the paper counts none.
-    /// [`Path::request_time`] computes the protocol's.
+    /// Seconds from the request until the node has answered with its gateways; the paper counts
+    /// none. [`Path::request_time`] computes the protocol's.
     pub request: f64,
     /// How the file is divided.
     pub striping: Striping,
@@ -250,8 +258,8 @@ pub struct Transfer {
 }
 
 impl Transfer {
-    /// `octets` through `gateways`, with the defaults for what the paper leaves open: no request time, no
-    /// limit by the node's buffer, dynamic striping, corrected equations.
+    /// `octets` through `gateways`, with the defaults for what the paper leaves open: no request
+    /// time, no limit by the node's buffer, dynamic striping, corrected equations.
     pub fn new(octets: u64, gateways: Vec<Path>) -> Self {
         Self {
             octets,

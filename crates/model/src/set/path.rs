@@ -55,7 +55,8 @@ impl<'a> Lane<'a> {
         })
     }
 
-    /// The same as one that first carries `octets` and the rest when they are acknowledged by the node.
+    /// The same as one that first carries `octets` and the rest when they are acknowledged by the
+    /// node.
     #[must_use]
     pub fn probed(self, octets: u64) -> Self {
         Self { probe: Some(octets.div_ceil(u64::from(self.path.wireless_mss))), ..self }
@@ -107,8 +108,8 @@ impl<'a> Lane<'a> {
         parts
     }
 
-    /// Seconds that the gateway has nothing to send while the node's first acknowledgement travels to the
-    /// correspondent node and the next wired segment comes: both round trips.
+    /// Seconds that the gateway has nothing to send while the node's first acknowledgement travels
+    /// to the correspondent node and the next wired segment comes: both round trips.
     fn probing(&self, segments: u64) -> f64 {
         match self.probe {
             Some(probe) if segments > probe => {
@@ -120,8 +121,8 @@ impl<'a> Lane<'a> {
         }
     }
 
-    /// Seconds until the share is through if the gateway never waits for an ACK, only for the wire: each
-    /// wired segment must be there before what it holds can follow the rest.
+    /// Seconds until the share is through if the gateway never waits for an ACK, only for the wire:
+    /// each wired segment must be there before what it holds can follow the rest.
     fn wired_stage(&self, segments: u64) -> f64 {
         let path = self.path;
         let count = self.wired_segments(segments);
@@ -143,8 +144,8 @@ impl<'a> Lane<'a> {
     }
 }
 
-/// W_receive of one session in wireless segments: the node's buffer shared by `sessions` (S9), at least
-/// one segment in the default reading; infinite without a buffer limit.
+/// W_receive of one session in wireless segments: the node's buffer shared by `sessions` (S9), at
+/// least one segment in the default reading; infinite without a buffer limit.
 pub fn receive_window(transfer: &Transfer, path: &Path, sessions: usize) -> f64 {
     let Some(buffer) = transfer.node_buffer else { return f64::INFINITY };
     let share = buffer / sessions as f64 / f64::from(path.wireless_mss);
@@ -154,8 +155,8 @@ pub fn receive_window(transfer: &Transfer, path: &Path, sessions: usize) -> f64 
     }
 }
 
-/// The receive window of `receive` wireless segments as the gateway advertises it, in wired segments
-/// (section 4.6, S8 and S14). Zero means that the wired side may never send.
+/// The receive window of `receive` wireless segments as the gateway advertises it, in wired
+/// segments (section 4.6, S8 and S14). Zero means that the wired side may never send.
 pub fn wired_window(receive: f64, path: &Path, reading: WiredWindow) -> f64 {
     let translated = receive * f64::from(path.wireless_mss) / f64::from(path.wired_mss);
     match reading {

@@ -1,7 +1,8 @@
 //! Which form of an equation holds where the paper contradicts itself: one choice per erratum.
 
 /// The readings of section 5, one field per erratum. [`Reading::default`] is the corrected model,
-/// [`Reading::printed`] follows the paper to the letter; single fields can be set to see what one costs.
+/// [`Reading::printed`] follows the paper to the letter; single fields can be set to see what one
+/// costs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Reading {
     /// S1, equation (9).
@@ -29,8 +30,8 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// Every equation as it stands on the page. The integer translation of section 4.6 is left out: it
-    /// belongs to the protocol and can stop a transfer ([`WiredWindow::WholeSegments`]).
+    /// Every equation as it stands on the page. The integer translation of section 4.6 is left out:
+    /// it belongs to the protocol and can stop a transfer ([`WiredWindow::WholeSegments`]).
     pub const fn printed() -> Self {
         Self {
             ack_time: AckTime::TwoRoundTrips,
@@ -47,9 +48,9 @@ impl Reading {
         }
     }
 
-    /// The corrected equations for the protocol as this project runs it: the open-wait state begins where a
-    /// gateway knows of its connection, a session is called as soon as the one before has reached its gateway,
-    /// and windows are whole numbers.
+    /// The corrected equations for the protocol as this project runs it: the open-wait state begins
+    /// where a gateway knows of its connection, a session is called as soon as the one before has
+    /// reached its gateway, and windows are whole numbers.
     pub fn protocol() -> Self {
         Self {
             starts: SessionStarts::Staggered,
@@ -146,13 +147,14 @@ pub enum BufferShare {
 /// S12: when the sessions begin to carry data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SessionStarts {
-    /// One after another, as sections 4.2.3 and 5.2 set them up: path i after the establishments 1..=i.
+    /// One after another, as sections 4.2.3 and 5.2 set them up: path i after the establishments
+    /// 1..=i.
     #[default]
     OneAfterAnother,
     /// All with the first, as equation (12) has it.
     Together,
-    /// The next wired handshake begins when the last one is done: path i after the wired round trips of the
-    /// paths before it and its own establishment. Wireless halves open side by side.
+    /// The next wired handshake begins when the last one is done: path i after the wired round
+    /// trips of the paths before it and its own establishment. Wireless halves open side by side.
     Staggered,
     /// All are called at once: path i after its own establishment.
     AtOnce,
@@ -164,8 +166,8 @@ pub enum Growth {
     /// By the factor `r = 1 + 1/s`, as printed.
     #[default]
     RealNumbers,
-    /// By one for every ACK, of which an odd window has one more: what is left over is acknowledged by the
-    /// receiver's timer.
+    /// By one for every ACK, of which an odd window has one more: what is left over is acknowledged
+    /// by the receiver's timer.
     WholeAcks,
 }
 
@@ -175,18 +177,19 @@ pub enum HandshakeEnd {
     /// When the node has the last ACK, `3/2 RTT2`, as printed; the open-wait state follows.
     #[default]
     LastAck,
-    /// When the gateway has the SYN/ACK, `RTT2`: it cannot know more. The open-wait state of `RTT2` begins
-    /// there and covers the last ACK's way.
+    /// When the gateway has the SYN/ACK, `RTT2`: it cannot know more. The open-wait state of `RTT2`
+    /// begins there and covers the last ACK's way.
     SynAck,
 }
 
 /// S13: the law of the queueing time, equation (16).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum QueueLaw {
-    /// A binomial number of packets ahead, each served in an exponential time: a mixture of Erlang laws
-    /// with its mass at zero.
+    /// A binomial number of packets ahead, each served in an exponential time: a mixture of Erlang
+    /// laws with its mass at zero.
     #[default]
     ErlangMixture,
-    /// As printed: tau is the limit of the sum, the exponent does not depend on it, no mass at zero.
+    /// As printed: tau is the limit of the sum, the exponent does not depend on it, no mass at
+    /// zero.
     Printed,
 }

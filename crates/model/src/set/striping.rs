@@ -2,7 +2,8 @@
 
 use super::path::Lane;
 
-/// A path as the striping sees it: when it may begin, how large its segments are, how long a share takes.
+/// A path as the striping sees it: when it may begin, how large its segments are, how long a share
+/// takes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Stripe<'a> {
     /// Seconds after the request at which the session is open.
@@ -26,7 +27,8 @@ impl Stripe<'_> {
         octets.div_ceil(u64::from(self.mss))
     }
 
-    /// The most segments, at most `limit`, that are delivered by `deadline`; no less than it has taken.
+    /// The most segments, at most `limit`, that are delivered by `deadline`; no less than it has
+    /// taken.
     fn capacity(&self, deadline: f64, limit: u64) -> u64 {
         let (mut fits, mut fails) = (0, limit + 1);
         while fails - fits > 1 {
@@ -44,9 +46,9 @@ pub fn equal(octets: u64, stripes: &[Stripe]) -> Vec<u64> {
     (0..).zip(stripes).map(|(i, stripe)| stripe.holding(share(i))).collect()
 }
 
-/// Shares that let the file be complete as early as possible: the water level is the common finish time,
-/// found by bisection; every path carries what it can deliver by then. A session that opens late or is
-/// slow carries less, perhaps nothing.
+/// Shares that let the file be complete as early as possible: the water level is the common finish
+/// time, found by bisection; every path carries what it can deliver by then. A session that opens
+/// late or is slow carries less, perhaps nothing.
 pub fn dynamic(octets: u64, stripes: &[Stripe]) -> Vec<u64> {
     let limits: Vec<u64> = stripes.iter().map(|s| s.holding(octets)).collect();
     let counts_by = |deadline: f64| -> Vec<u64> {
@@ -72,8 +74,8 @@ fn carried(counts: &[u64], stripes: &[Stripe]) -> u128 {
     counts.iter().zip(stripes).map(|(&count, stripe)| u128::from(count) * u128::from(stripe.mss)).sum()
 }
 
-/// Takes away segments that nobody needs, from whoever would end last: at the water level several paths
-/// may have gained their last segment at once.
+/// Takes away segments that nobody needs, from whoever would end last: at the water level several
+/// paths may have gained their last segment at once.
 fn trim(octets: u64, stripes: &[Stripe], counts: &mut [u64]) {
     loop {
         let surplus = carried(counts, stripes).saturating_sub(u128::from(octets));

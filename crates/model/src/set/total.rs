@@ -33,8 +33,8 @@ pub struct PathLatency {
     pub finish: f64,
 }
 
-/// The latency through a number of gateways, with what it is made of. `request`, `establishment` and the
-/// sum of `parts` make `total`.
+/// The latency through a number of gateways, with what it is made of. `request`, `establishment`
+/// and the sum of `parts` make `total`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Latency {
     /// How many gateways are in use.
@@ -70,8 +70,8 @@ impl Best {
 /// Equation (12) for the first `gateways` of the transfer's paths.
 ///
 /// # Errors
-/// Whatever [`Transfer::check`] finds, [`ModelError::TooManyGateways`] for a number that the transfer
-/// does not have, [`ModelError::ZeroWindow`] and [`ModelError::Endless`].
+/// Whatever [`Transfer::check`] finds, [`ModelError::TooManyGateways`] for a number that the
+/// transfer does not have, [`ModelError::ZeroWindow`] and [`ModelError::Endless`].
 pub fn latency(transfer: &Transfer, gateways: usize) -> Result<Latency, ModelError> {
     transfer.check()?;
     if gateways == 0 {
@@ -153,8 +153,8 @@ fn stripes<'a>(
         .collect()
 }
 
-/// Segments that the first session takes before another is known: all that the others' probes leave, up to
-/// its own limit.
+/// Segments that the first session takes before another is known: all that the others' probes
+/// leave, up to its own limit.
 fn taken_first(transfer: &Transfer, paths: &[Path], probing: Probing) -> u64 {
     let others = probing.others.saturating_mul(paths.len() as u64 - 1);
     let octets = transfer.octets.saturating_sub(others).min(probing.first);
@@ -173,7 +173,8 @@ fn path_latency(
     let (stripe, share) = (&stripes[i], shares[i]);
     let mut parts = stripe.lane.parts(share);
     if i > 0 && share > 0 && transfer.reading.other_paths == OtherPaths::FirstPathsCount {
-        // Equation (11) as printed transmits the first path's m_2a through every other gateway (S6).
+        // Equation (11) as printed transmits the first path's m_2a through every other gateway
+        // (S6).
         parts.transmission = shares[0] as f64 * paths[i].wireless_segment_time();
     }
     PathLatency {
@@ -189,7 +190,8 @@ fn path_latency(
     }
 }
 
-/// The whole from its paths: the one that ends last decides. An empty file needs the first session only.
+/// The whole from its paths: the one that ends last decides. An empty file needs the first session
+/// only.
 fn summed(transfer: &Transfer, paths: Vec<PathLatency>) -> Latency {
     let carrying = paths.iter().filter(|path| path.wireless_segments > 0);
     let last = carrying.max_by(|a, b| a.finish.total_cmp(&b.finish)).unwrap_or(&paths[0]);

@@ -1,7 +1,8 @@
 //! Equations (6) to (9): the windows of a TCP sender and how long it stands still between them.
 //!
-//! Windows are real numbers, as in the paper. The bounds "if k <= K_S" of (6) and (7) are circular, since
-//! k is the result; here the windows are walked until their sum reaches the segments to send (S10).
+//! Windows are real numbers, as in the paper. The bounds "if k <= K_S" of (6) and (7) are circular,
+//! since k is the result; here the windows are walked until their sum reaches the segments to send
+//! (S10).
 
 use super::parameters::Window;
 use super::reading::{AckTime, AvoidanceIndex, Growth};
@@ -30,8 +31,8 @@ pub struct Flight {
 }
 
 impl Windows {
-    /// The windows of a connection whose receiver offers `receive` segments (infinite for no limit).
-    /// `window` must have passed [`Window::check`] and `receive` be above zero.
+    /// The windows of a connection whose receiver offers `receive` segments (infinite for no
+    /// limit). `window` must have passed [`Window::check`] and `receive` be above zero.
     pub fn new(window: Window, receive: f64, avoidance: AvoidanceIndex, growth: Growth) -> Self {
         let slow_start = slow_start_windows(&window, growth);
         let steps = (f64::from(window.segments_per_ack) * (window.max - window.threshold())).ceil();
@@ -94,7 +95,8 @@ impl Windows {
     }
 
     /// K of equations (6) and (7) for `segments`, with the stalls of equation (10):
-    /// `sum_{k=1}^{K-1} [T_ACK - t_k]^+`. `segment_time` and `ack_time` (see [`ack_time`]) in seconds.
+    /// `sum_{k=1}^{K-1} [T_ACK - t_k]^+`. `segment_time` and `ack_time` (see [`ack_time`]) in
+    /// seconds.
     pub fn flight(&self, segments: u64, segment_time: f64, ack_time: f64) -> Flight {
         self.steps(segments, segment_time, ack_time).fold(Flight { windows: 0, stall: 0.0 }, |sum, step| {
             Flight { windows: sum.windows + step.count, stall: sum.stall + step.count as f64 * step.stall }
@@ -102,15 +104,16 @@ impl Windows {
     }
 
     /// When a slower stage behind this sender can be through with `segments` at the earliest: every
-    /// segment must first be here (seconds after the sender began), then it and all that follow take
-    /// `next_time` seconds each. Within a window both are linear, so the window's ends decide.
+    /// segment must first be here (seconds after the sender began), then it and all that follow
+    /// take `next_time` seconds each. Within a window both are linear, so the window's ends decide.
     pub fn relayed(&self, segments: u64, segment_time: f64, ack_time: f64, next_time: f64) -> f64 {
         let total = segments as f64;
         let through = |before: f64, arrival: f64| arrival + (total - before) * next_time;
         let mut latest: f64 = 0.0;
         for step in self.steps(segments, segment_time, ack_time) {
             let out = step.size * segment_time;
-            // Equal windows follow each other linearly as well: the first and the last of them suffice.
+            // Equal windows follow each other linearly as well: the first and the last of them
+            // suffice.
             for i in [0, step.count - 1].map(|i| i as f64) {
                 let (begin, before) = (step.begin + i * (out + step.stall), step.before + i * step.size);
                 latest = latest.max(through(before, begin + segment_time.min(out)));
@@ -120,8 +123,8 @@ impl Windows {
         latest
     }
 
-    /// The windows for `segments` one by one; those of equal size at the end are two steps, all but the
-    /// last of them, and the last.
+    /// The windows for `segments` one by one; those of equal size at the end are two steps, all but
+    /// the last of them, and the last.
     fn steps(&self, segments: u64, segment_time: f64, ack_time: f64) -> impl Iterator<Item = Step> {
         let wanted = segments as f64;
         let (mut k, mut before, mut begin) = (0, 0.0, 0.0);
@@ -162,8 +165,8 @@ struct Step {
     stall: f64,
 }
 
-/// T_ACK, equation (9): seconds from the start of a window until the ACK of its first `s` segments is
-/// back, at `segment_time` seconds a segment and `rtt` seconds of round trip.
+/// T_ACK, equation (9): seconds from the start of a window until the ACK of its first `s` segments
+/// is back, at `segment_time` seconds a segment and `rtt` seconds of round trip.
 pub fn ack_time(window: &Window, segment_time: f64, rtt: f64, reading: AckTime) -> f64 {
     let trips = match reading {
         AckTime::OneRoundTrip => 1.0,

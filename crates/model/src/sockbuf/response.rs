@@ -5,8 +5,8 @@ use super::{Controller, Gains, ModelError};
 /// What is steered.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Plant {
-    /// Time constant, in cycles, with which the size that the connection needs follows twice its bandwidth-delay product:
-    /// how long link layers and RTTs take to tell. 0 up; 0 is at once.
+    /// Time constant, in cycles, with which the size that the connection needs follows twice its
+    /// bandwidth-delay product: how long link layers and RTTs take to tell. 0 up; 0 is at once.
     pub lag: f64,
     /// The least size: one MSS.
     pub least: f64,
@@ -40,7 +40,8 @@ pub struct Response {
 /// Runs the loop for so many cycles after what is needed has stepped from one size to another.
 ///
 /// # Errors
-/// A gain or a lag that is negative or not finite; a step of nothing, or one that the range does not hold.
+/// A gain or a lag that is negative or not finite; a step of nothing, or one that the range does
+/// not hold.
 pub fn step(
     gains: Gains,
     plant: Plant,
@@ -79,8 +80,8 @@ impl Response {
         self.sizes.iter().map(past).fold(0.0, f64::max)
     }
 
-    /// The cycles for which the size is still off by more than `band`, a part of the step: erratum B8's are those for 0.02.
-    /// `None` if it is at the end.
+    /// The cycles for which the size is still off by more than `band`, a part of the step: erratum
+    /// B8's are those for 0.02. `None` if it is at the end.
     pub fn settling(&self, band: f64) -> Option<usize> {
         let off = |size: &f64| (size - self.to).abs() > band * (self.to - self.from).abs();
         match self.sizes.iter().rposition(off) {

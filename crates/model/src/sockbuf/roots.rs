@@ -20,8 +20,9 @@ impl Complex {
 
 /// `[a2, a1, a0]` of `z^3 + a2 z^2 + a1 z + a0 = 0`, with `z` one cycle.
 ///
-/// The controller is `C = kp + ki z/(z - 1) + kd (z - 1)/z` (Figure 6 line 6), the size adds up its output,
-/// `B = C e/(z - 1)` (Figure 5 line 7), and `1 + C/(z - 1) = 0` times `z (z - 1)^2` is this.
+/// The controller is `C = kp + ki z/(z - 1) + kd (z - 1)/z` (Figure 6 line 6), the size adds up its
+/// output, `B = C e/(z - 1)` (Figure 5 line 7), and `1 + C/(z - 1) = 0` times `z (z - 1)^2` is
+/// this.
 ///
 /// # Errors
 /// A gain that is negative or not finite.
@@ -35,14 +36,16 @@ pub fn characteristic(gains: Gains) -> Result<[f64; 3], ModelError> {
     Ok([kp + ki + kd - 2.0, 1.0 - kp - 2.0 * kd, kd])
 }
 
-/// The three roots, the one farthest from 0 first. With `kd = 0` one of them is 0: there is no last error to remember.
+/// The three roots, the one farthest from 0 first. With `kd = 0` one of them is 0: there is no last
+/// error to remember.
 ///
 /// # Errors
 /// As [`characteristic`].
 pub fn roots(gains: Gains) -> Result<[Complex; 3], ModelError> {
     let [a2, a1, a0] = characteristic(gains)?;
     let at = |z: f64| ((z + a2) * z + a1) * z + a0;
-    // As kd is not negative, a root lies between 0 and the bound below which there is none (Cauchy).
+    // As kd is not negative, a root lies between 0 and the bound below which there is none
+    // (Cauchy).
     let (mut low, mut high) = (-1.0 - a2.abs().max(a1.abs()).max(a0), 0.0);
     for _ in 0..HALVINGS {
         let middle = 0.5 * (low + high);
@@ -69,7 +72,8 @@ pub fn roots(gains: Gains) -> Result<[Complex; 3], ModelError> {
     Ok(roots)
 }
 
-/// Whether the linear loop comes to rest from anywhere, by Jury's criterion: all roots within the unit circle.
+/// Whether the linear loop comes to rest from anywhere, by Jury's criterion: all roots within the
+/// unit circle.
 ///
 /// # Errors
 /// As [`characteristic`].
@@ -80,8 +84,8 @@ pub fn stable(gains: Gains) -> Result<bool, ModelError> {
     Ok(ends && a0 < 1.0 && 1.0 - a0 * a0 > (a1 - a0 * a2).abs())
 }
 
-/// So many times as large all gains may be before the loop is no longer [`stable`]; below, it always is. At most 10^6,
-/// and `None` for gains without `ki` or `kp`, with which it never is.
+/// So many times as large all gains may be before the loop is no longer [`stable`]; below, it
+/// always is. At most 10^6, and `None` for gains without `ki` or `kp`, with which it never is.
 ///
 /// # Errors
 /// As [`characteristic`].

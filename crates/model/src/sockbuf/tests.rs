@@ -104,8 +104,9 @@ proptest! {
         }
     }
 
-    /// The slowest is a quarter of the paper's gains on a step down to a few segments, where the least size holds the
-    /// undershoot up: 809 cycles on a grid of 25 sizes each way. Without that limit it is 620; ours take 51.
+    /// The slowest is a quarter of the paper's gains on a step down to a few segments, where the
+    /// least size holds the undershoot up: 809 cycles on a grid of 25 sizes each way. Without that
+    /// limit it is 620; ours take 51.
     #[test]
     fn every_step_settles_with_a_quarter_to_four_times_the_gains(
         ours in any::<bool>(),

@@ -7,8 +7,9 @@ use std::str::FromStr;
 
 use super::NODE_PORT;
 
-/// One rule: `PREFIX[:PORTS]`, as in `10.0.0.0/8`, `10.1.2.3:47200`, `[fd00::]/16`, `[fd00::/16]:47200-47210`,
-/// `fd00::/16`. A prefix without a length is one address, without ports it is [`NODE_PORT`].
+/// One rule: `PREFIX[:PORTS]`, as in `10.0.0.0/8`, `10.1.2.3:47200`, `[fd00::]/16`,
+/// `[fd00::/16]:47200-47210`, `fd00::/16`. A prefix without a length is one address, without ports
+/// it is [`NODE_PORT`].
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Allow {
     address: IpAddr,
@@ -17,7 +18,8 @@ pub struct Allow {
 }
 
 impl Allow {
-    /// The rule lets through to there. Never to an address that is nobody's or everybody's, whatever the prefix.
+    /// The rule lets through to there. Never to an address that is nobody's or everybody's,
+    /// whatever the prefix.
     pub fn permits(&self, to: SocketAddr) -> bool {
         let ip = to.ip().to_canonical();
         let somebody = !ip.is_unspecified() && !ip.is_multicast();

@@ -1,17 +1,19 @@
-//! Who makes way when more have called than there is room for: a caller that has not proven its key, and that costs an honest
-//! peer least.
+//! Who makes way when more have called than there is room for: a caller that has not proven its
+//! key, and that costs an honest peer least.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use anabranch_core::time::Instant;
 
-/// Callers of one proven host that are kept before strangers, at most: more than that is no gateway's usual load.
+/// Callers of one proven host that are kept before strangers, at most: more than that is no
+/// gateway's usual load.
 const QUOTA: usize = 16;
 /// Hosts that are remembered because a caller there has proven its key.
 const HOSTS: usize = 64;
 
-/// Where a caller is: an IPv4 address, or the first half of an IPv6 one, all of which one host may well have.
+/// Where a caller is: an IPv4 address, or the first half of an IPv6 one, all of which one host may
+/// well have.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Host {
     V4(Ipv4Addr),
@@ -71,9 +73,10 @@ pub(super) enum Idler {
     None,
 }
 
-/// First strangers make way, then those who have begun as a known peer does, then those on the hosts of proven peers. Of equals,
-/// one of the host that has most of them: a flood from a few hosts pushes out itself. Of those, the one that has had most time.
-/// None makes way while its bytes wait to be read, which may prove its key; `has_unread` asks the kernel.
+/// First strangers make way, then those who have begun as a known peer does, then those on the
+/// hosts of proven peers. Of equals, one of the host that has most of them: a flood from a few
+/// hosts pushes out itself. Of those, the one that has had most time. None makes way while its
+/// bytes wait to be read, which may prove its key; `has_unread` asks the kernel.
 pub(super) fn idler(callers: &[Caller], has_unread: impl Fn(usize) -> bool) -> Idler {
     let mut weights: HashMap<Host, usize> = HashMap::new();
     callers.iter().for_each(|caller| *weights.entry(caller.host).or_default() += 1);
@@ -102,8 +105,8 @@ mod tests {
         }
     }
 
-    /// A room of `seats`, an honest caller that is there already, and `calls` strangers on `hosts` hosts after it; whether the
-    /// honest caller is still there.
+    /// A room of `seats`, an honest caller that is there already, and `calls` strangers on `hosts`
+    /// hosts after it; whether the honest caller is still there.
     fn outlasts(honest: Caller, seats: usize, hosts: u8, calls: u64) -> bool {
         let mut room = vec![honest];
         for call in 0..calls {

@@ -1,4 +1,5 @@
-//! One machine and all of its sockets, in one task: effects out, events in, the first of all timers.
+//! One machine and all of its sockets, in one task: effects out, events in, the first of all
+//! timers.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -29,10 +30,12 @@ use crate::clock::Clock;
 /// After an error of the listener (too many descriptors), it is left alone for so long.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Octets read at once from whoever has not said whom it wants: what comes with that is in no bucket.
+/// Octets read at once from whoever has not said whom it wants: what comes with that is in no
+/// bucket.
 const GREETING: usize = 64;
 
-/// Octets read at once from a caller that has not proven its key: more than a greeting has, and little to copy of noise.
+/// Octets read at once from a caller that has not proven its key: more than a greeting has, and
+/// little to copy of noise.
 const UNPROVEN: usize = 1 << 10;
 
 /// Who may be dialled.
@@ -105,7 +108,8 @@ pub(super) struct Driver<M> {
     file: Option<File>,
     /// The file could not be read.
     pub(super) unread: Option<io::Error>,
-    /// Streams that were reset because a part of the file is missing in the middle of what was written.
+    /// Streams that were reset because a part of the file is missing in the middle of what was
+    /// written.
     torn: Vec<StreamId>,
     /// Boxed: a map has room for eleven at least.
     lines: BTreeMap<StreamId, Box<Line>>,
@@ -284,7 +288,8 @@ impl<M: OverSockets> Driver<M> {
         let now = self.now();
         match effect {
             Effect::Dial { stream, to, leg } => {
-                // An IPv4 address in IPv6's clothes is an IPv4 address, to whoever permits it and to the kernel.
+                // An IPv4 address in IPv6's clothes is an IPv4 address, to whoever permits it and
+                // to the kernel.
                 let to = SocketAddr::new(to.ip().to_canonical(), to.port());
                 let why = match self.security.dialled(&self.machine, stream, leg) {
                     Ok(guard) => match (self.permit)(now, to) {
@@ -315,9 +320,9 @@ impl<M: OverSockets> Driver<M> {
             Effect::WriteFile { stream, start, end } => match self.read_file(start, end) {
                 Ok(octets) => return self.act(Effect::Write { stream, octets }),
                 Err(error) => {
-                    // The header of the chunk is written: what follows on this stream would be taken for the file. The machine
-                    // learns of it when its owner has given the transfer up, so that it tries no other way: see
-                    // [`Driver::tell_torn`].
+                    // The header of the chunk is written: what follows on this stream would be
+                    // taken for the file. The machine learns of it when its owner has given the
+                    // transfer up, so that it tries no other way: see [`Driver::tell_torn`].
                     self.unread = Some(error);
                     if let Some(line) = self.forget(stream) {
                         line.abort();
@@ -357,7 +362,8 @@ impl<M: OverSockets> Driver<M> {
         Ok(octets.freeze())
     }
 
-    /// Writes what has gathered, and tells the machine how those streams stand; false if there was none.
+    /// Writes what has gathered, and tells the machine how those streams stand; false if there was
+    /// none.
     pub(super) fn flush(&mut self) -> bool {
         let now = self.clock.now();
         let mut any = false;
@@ -392,7 +398,8 @@ impl<M: OverSockets> Driver<M> {
         self.seat = seat.or(self.seat.take());
     }
 
-    /// Waits until something has happened, and tells the machine. To be called when all effects are carried out.
+    /// Waits until something has happened, and tells the machine. To be called when all effects are
+    /// carried out.
     pub(super) async fn next(&mut self) {
         self.arm();
         self.pin();
@@ -405,8 +412,8 @@ impl<M: OverSockets> Driver<M> {
         if fired {
             self.handle_times(now);
         }
-        // At the limit, callers that have not proven their keys are read before further ones are taken: their number is
-        // bounded, and so is what each may say.
+        // At the limit, callers that have not proven their keys are read before further ones are
+        // taken: their number is bounded, and so is what each may say.
         let is_full = self.listener.is_some() && self.is_full();
         if is_full && self.poll_lines(cx, now, |line| line.leg.is_none() && !line.is_proven()) {
             return Poll::Ready(());
@@ -520,7 +527,8 @@ impl<M: OverSockets> Driver<M> {
             self.machine.introduce(stream, sender);
         }
         self.machine.handle_stream(now, stream, StreamEvent::Data(octets));
-        // Before the next stream is read: its request might evict the keys of the transfer that this one has begun.
+        // Before the next stream is read: its request might evict the keys of the transfer that
+        // this one has begun.
         self.pin();
     }
 
@@ -592,7 +600,8 @@ impl<M: OverSockets> Driver<M> {
         }
         if let Some(error) = line.error.take() {
             self.refused.count(&error);
-            // The reason of a failed call says more than how the caller that it was made for then hangs up.
+            // The reason of a failed call says more than how the caller that it was made for then
+            // hangs up.
             if line.leg.is_some() || !self.called_in_vain {
                 self.note(LineError { peer: line.peer, leg: line.leg, error });
             }

@@ -45,15 +45,16 @@ pub struct GatewayConfig {
     pub per_host: usize,
     /// Sessions at once with one node; senders of further ones are told that it is congested.
     pub per_node: usize,
-    /// Bits per second that are read for one node, in octets of TCP's payload; not bounded if `None`.
+    /// Bits per second that are read for one node, in octets of TCP's payload; not bounded if
+    /// `None`.
     pub rate_node: Option<u64>,
     /// Bits per second that are read for all nodes together.
     pub rate_mesh: Option<u64>,
-    /// Senders at once that have not said who they are and whom they want: where there is one more, the one that has waited
-    /// longest is reset.
+    /// Senders at once that have not said who they are and whom they want: where there is one more,
+    /// the one that has waited longest is reset.
     pub half_open: usize,
-    /// Octets of payload that all sessions together may hold, here and in the kernel. Each may have its part of it: half
-    /// for what waits to be read and half for what waits for the node.
+    /// Octets of payload that all sessions together may hold, here and in the kernel. Each may have
+    /// its part of it: half for what waits to be read and half for what waits for the node.
     pub memory: u64,
     /// A session on which nothing moves for so long is reset.
     pub idle: Duration,
@@ -296,7 +297,8 @@ impl Sessions {
         is_full && self.half_open.iter().all(HalfOpen::has_unread)
     }
 
-    /// How many have not said what they want; those that have are only taken out where there would be `most`.
+    /// How many have not said what they want; those that have are only taken out where there would
+    /// be `most`.
     fn count_half_open(&mut self, most: usize) -> usize {
         if self.half_open.len() >= most {
             let Self { half_open, known, .. } = self;

@@ -34,7 +34,8 @@ const FILLED: usize = READ / 2;
 const PIECES: usize = 64;
 /// How often a caller that is not read is looked at.
 const BLOCKED: Duration = Duration::from_secs(1);
-/// How often a stream with something on its way is looked at: every quarter of its round trip, within these bounds.
+/// How often a stream with something on its way is looked at: every quarter of its round trip,
+/// within these bounds.
 const LOOK: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(20));
 
 /// What a line did.
@@ -48,7 +49,8 @@ pub(super) enum Moved {
     Ended,
     /// It is gone.
     Closed(StreamClose),
-    /// Something that the machine need not know: octets were written, or a guard has its own to write.
+    /// Something that the machine need not know: octets were written, or a guard has its own to
+    /// write.
     Stirred,
 }
 
@@ -187,7 +189,8 @@ impl Line {
         self.spoken && self.guard.is_proven()
     }
 
-    /// The other end has begun as a known peer does; it may still have to prove that this is no replay.
+    /// The other end has begun as a known peer does; it may still have to prove that this is no
+    /// replay.
     pub(super) fn is_introduced(&self) -> bool {
         self.spoken || self.guard.is_introduced()
     }
@@ -211,7 +214,8 @@ impl Line {
         self.dirty = true;
     }
 
-    /// Takes over what the guard has, when there is nothing left to write: what waits there longer shares a record.
+    /// Takes over what the guard has, when there is nothing left to write: what waits there longer
+    /// shares a record.
     fn fill(&mut self) {
         while (self.queue.is_empty() || self.guard.is_passing() || self.queued < FILLED)
             && let Some(octets) = self.guard.poll_transmit()

@@ -57,15 +57,16 @@ impl From<Refusal> for io::Error {
     }
 }
 
-/// Where a node's octets go. While a method's future is pending, nothing is read from the network and nothing
-/// acknowledged: the sender waits.
+/// Where a node's octets go. While a method's future is pending, nothing is read from the network
+/// and nothing acknowledged: the sender waits.
 pub trait Sink {
     /// A transfer would begin. Nothing else is under way: what was unfinished was abandoned.
     fn begin(&mut self, offer: &Offer) -> impl Future<Output = io::Result<Verdict>> + Send;
     /// Its next octets. They are acknowledged once this is done.
     fn write(&mut self, octets: Bytes) -> impl Future<Output = io::Result<()>> + Send;
-    /// That was all. The sender is told so once this is done. An error of kind [`io::ErrorKind::InvalidData`] says that the
-    /// octets are not those of the file that was announced; a [`Refusal`] within it has the reason that the sender is told.
+    /// That was all. The sender is told so once this is done. An error of kind
+    /// [`io::ErrorKind::InvalidData`] says that the octets are not those of the file that was
+    /// announced; a [`Refusal`] within it has the reason that the sender is told.
     fn finish(&mut self) -> impl Future<Output = io::Result<()>> + Send;
     /// The rest of it will not come for now, or something has failed.
     fn abandon(&mut self);
@@ -80,12 +81,13 @@ pub struct NodeConfig {
     pub who: Option<Arc<NodeKeys>>,
     /// Gateways to announce, at most [`anabranch_core::set::MAX_GATEWAYS`].
     pub gateways: Vec<KnownGateway>,
-    /// Octets that may wait out of order. What paths of very different delays carry meanwhile must fit: the sum of their
-    /// rates times the longest delay.
+    /// Octets that may wait out of order. What paths of very different delays carry meanwhile must
+    /// fit: the sum of their rates times the longest delay.
     pub buffer: u32,
     /// Connections at once.
     pub connections: usize,
-    /// A connection on which nothing moves for so long is reset, and a transfer without news makes way for another.
+    /// A connection on which nothing moves for so long is reset, and a transfer without news makes
+    /// way for another.
     pub idle: Duration,
     /// Whoever has called is reset if it has not shown who it is by then.
     pub greeting_timeout: Duration,
@@ -155,14 +157,16 @@ pub enum NodeEvent {
         /// Its octets.
         octets: u64,
     },
-    /// The rest of a file will not come: its sender has given it up, or another transfer has taken its place.
+    /// The rest of a file will not come: its sender has given it up, or another transfer has taken
+    /// its place.
     Abandoned {
         /// Which.
         transfer: TransferId,
         /// Octets that had come in order.
         octets: u64,
     },
-    /// The sink has failed. The sender is told so, and nothing that the sink has not taken is acknowledged.
+    /// The sink has failed. The sender is told so, and nothing that the sink has not taken is
+    /// acknowledged.
     Failed {
         /// Which transfer.
         transfer: TransferId,
@@ -259,7 +263,8 @@ impl<S: Sink> Node<S> {
         self.driver.is_idle()
     }
 
-    /// What was refused so far, for want of a key, because somebody has meddled with it, or for want of room.
+    /// What was refused so far, for want of a key, because somebody has meddled with it, or for
+    /// want of room.
     pub fn refused(&self) -> RefusedCounters {
         self.driver.refused
     }
@@ -296,7 +301,8 @@ impl<S: Sink> Node<S> {
         self.events.pop()
     }
 
-    /// Carries out what the machine wants. Nothing is said to the sender before the sink has done what it speaks of.
+    /// Carries out what the machine wants. Nothing is said to the sender before the sink has done
+    /// what it speaks of.
     async fn pump(&mut self) -> io::Result<()> {
         if let Some(gateways) = self.announced.take() {
             self.config.gateways = gateways;
@@ -333,8 +339,8 @@ impl<S: Sink> Node<S> {
         Ok(())
     }
 
-    /// Tells the sink that a transfer is over, and asks it about one that would begin, once it has what was delivered until
-    /// then; false if there was none.
+    /// Tells the sink that a transfer is over, and asks it about one that would begin, once it has
+    /// what was delivered until then; false if there was none.
     async fn settle(&mut self) -> io::Result<bool> {
         let under_way = self.driver.machine.delivered().map(|(transfer, _)| transfer);
         if let Some(current) = self.current.take_if(|current| Some(current.transfer) != under_way)

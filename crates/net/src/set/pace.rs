@@ -1,7 +1,7 @@
 //! How fast octets may go: token buckets.
 //!
-//! [`Bucket`] is one, [`intake`] what a gateway reads for its nodes and their mesh, [`outflow`] what a sender hands to gateways.
-//! All count octets of TCP's payload.
+//! [`Bucket`] is one, [`intake`] what a gateway reads for its nodes and their mesh, [`outflow`]
+//! what a sender hands to gateways. All count octets of TCP's payload.
 
 pub(super) mod intake;
 pub(super) mod outflow;
@@ -13,7 +13,8 @@ const SEGMENT: u64 = 1460;
 /// A bit in units of credit: what a bucket of 1 bit/s gains in a second of nanoseconds.
 const BIT: i128 = 1_000_000_000;
 
-/// A token bucket. Its credit is counted in bits times nanoseconds, so that no time is lost in rounding.
+/// A token bucket. Its credit is counted in bits times nanoseconds, so that no time is lost in
+/// rounding.
 #[derive(Clone, Debug)]
 pub(super) struct Bucket {
     /// Bits per second.
@@ -26,7 +27,8 @@ pub(super) struct Bucket {
 }
 
 impl Bucket {
-    /// A full one of `rate` bits per second, at least 1, which holds what comes in 50 ms, or two quanta.
+    /// A full one of `rate` bits per second, at least 1, which holds what comes in 50 ms, or two
+    /// quanta.
     pub(super) fn new(now: Instant, rate: u64) -> Self {
         Self::with_burst(now, rate, (rate / 8 / 20).max(2 * quantum(rate)))
     }
@@ -91,7 +93,8 @@ fn credit(octets: u64) -> i128 {
     i128::from(octets) * 8 * BIT
 }
 
-/// What is handed out at once: what comes in 5 ms, so that many share fairly, but no less than a segment.
+/// What is handed out at once: what comes in 5 ms, so that many share fairly, but no less than a
+/// segment.
 fn quantum(rate: u64) -> u64 {
     (rate / 8 / 200).max(SEGMENT)
 }
@@ -131,7 +134,8 @@ mod tests {
     }
 
     proptest! {
-        /// Over any interval never more than the rate gives, and the burst; and in the long run the rate.
+        /// Over any interval never more than the rate gives, and the burst; and in the long run the
+        /// rate.
         #[test]
         fn never_too_much_and_in_the_long_run_enough(
             rate in 1_000u64..1_000_000_000,

@@ -20,7 +20,8 @@ use crate::clock::Clock;
 /// How long the end of connections may take once the outcome is known.
 const FAREWELL: Duration = Duration::from_secs(2);
 
-/// In two or three milliseconds, for which a process may well have to wait for its turn, 50 Mbit/s carry so many.
+/// In two or three milliseconds, for which a process may well have to wait for its turn, 50 Mbit/s
+/// carry so many.
 const SPARE_CHUNKS: u64 = 12;
 
 /// A transfer to make.
@@ -36,7 +37,8 @@ pub struct PushConfig {
     pub transfer: TransferId,
     /// What a signer says of the file, for nodes that ask for it: see [`Sender::bring`].
     pub manifest: Option<Bytes>,
-    /// Bits per second that are handed to gateways in all, in octets of sessions; not bounded if `None`.
+    /// Bits per second that are handed to gateways in all, in octets of sessions; not bounded if
+    /// `None`.
     pub rate: Option<u64>,
     /// Bits per second that are handed to each gateway.
     pub rate_gateway: Option<u64>,
@@ -68,7 +70,8 @@ impl PushConfig {
 pub enum PushFile {
     /// Octets in memory.
     Octets(Bytes),
-    /// The first so many octets of a file, which are read when they are sent, and again when they are sent again.
+    /// The first so many octets of a file, which are read when they are sent, and again when they
+    /// are sent again.
     OnDisk(fs::File, u64),
 }
 
@@ -122,8 +125,8 @@ impl Push {
         Self { driver, started, established: None, finished: None }
     }
 
-    /// Goes on until something has happened; the outcome once that is known. The connections are still there then: see
-    /// [`Push::close`].
+    /// Goes on until something has happened; the outcome once that is known. The connections are
+    /// still there then: see [`Push::close`].
     pub async fn step(&mut self) -> Option<Outcome> {
         self.pump();
         if self.outcome().is_none() {
@@ -133,8 +136,9 @@ impl Push {
         self.outcome()
     }
 
-    /// Gives the transfer up for good, also one that has failed: [`Push::close`] tells the node, which is free then. To be called
-    /// before [`Push::close`], unless the same transfer is tried again soon. Nothing happens to a transfer that was delivered.
+    /// Gives the transfer up for good, also one that has failed: [`Push::close`] tells the node,
+    /// which is free then. To be called before [`Push::close`], unless the same transfer is tried
+    /// again soon. Nothing happens to a transfer that was delivered.
     pub fn cancel(&mut self) {
         self.driver.machine.give_up(self.driver.now());
         self.pump();
@@ -174,7 +178,8 @@ impl Push {
         self.finished.filter(|_| delivered).map(|at| at.saturating_since(self.started))
     }
 
-    /// From the beginning until the first session was open, or the file was delivered without one; `None` if neither happened.
+    /// From the beginning until the first session was open, or the file was delivered without one;
+    /// `None` if neither happened.
     pub fn establishment(&self) -> Option<Duration> {
         self.established.map(|at| at.saturating_since(self.started))
     }

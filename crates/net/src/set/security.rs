@@ -52,8 +52,8 @@ impl Security {
         }
     }
 
-    /// At a node: whose request `octets` are, if they begin with a request of a sender with a key of its own. Holders of pre-shared
-    /// keys are not told apart.
+    /// At a node: whose request `octets` are, if they begin with a request of a sender with a key
+    /// of its own. Holders of pre-shared keys are not told apart.
     pub(super) fn sender_of(&self, octets: &[u8]) -> Option<SenderId> {
         let Self::Node(keys) = self else { return None };
         let PublicKey(key) = keys.of(transfer_of_request(octets)?)?.peer()?;
@@ -104,7 +104,8 @@ pub struct RefusedCounters {
     pub silent: u64,
     /// A stream of a key that was revoked since it began.
     pub revoked: u64,
-    /// One of too many at once: it was not taken, or made way for others before it had said who it is.
+    /// One of too many at once: it was not taken, or made way for others before it had said who it
+    /// is.
     pub surplus: u64,
 }
 

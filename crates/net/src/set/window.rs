@@ -1,8 +1,9 @@
 //! The receive window that a machine wants, carried out on a socket.
 //!
-//! A machine's limit moves with every octet that it holds; the kernel's clamp is for what lasts. Lowered for a moment it
-//! would cost round trips to open the window again (`rcv_ssthresh`), and nothing is lost by waiting: while the limit is 0
-//! nobody reads, so that the window closes by itself.
+//! A machine's limit moves with every octet that it holds; the kernel's clamp is for what lasts.
+//! Lowered for a moment it would cost round trips to open the window again (`rcv_ssthresh`), and
+//! nothing is lost by waiting: while the limit is 0 nobody reads, so that the window closes by
+//! itself.
 
 use std::fs;
 use std::io;
@@ -13,11 +14,13 @@ use anabranch_core::time::{Duration, Instant};
 
 use crate::buffers;
 
-/// Bounds what the kernel may hold for us unread on a socket that is not connected yet, octets of payload.
+/// Bounds what the kernel may hold for us unread on a socket that is not connected yet, octets of
+/// payload.
 ///
-/// SO_RCVBUF is exact, but a host that allows less than is wanted (`net.core.rmem_max`, 208 KiB unless somebody has raised it)
-/// cuts it without a word, and the kernel no longer tunes what was set: a long path would be slower than with nothing set at
-/// all. There the kernel tunes, and a clamp on the window is the bound.
+/// SO_RCVBUF is exact, but a host that allows less than is wanted (`net.core.rmem_max`, 208 KiB
+/// unless somebody has raised it) cuts it without a word, and the kernel no longer tunes what was
+/// set: a long path would be slower than with nothing set at all. There the kernel tunes, and a
+/// clamp on the window is the bound.
 pub(super) fn bound(socket: impl AsFd, octets: u32) -> io::Result<()> {
     if octets <= most() {
         // What it is told is doubled for the structures around the payload.

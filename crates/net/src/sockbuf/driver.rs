@@ -5,12 +5,13 @@ use std::sync::{Mutex, PoisonError};
 use super::Tuner;
 use crate::clock::Clock;
 
-/// Steps a tuner when it is time, for ever: whoever has had enough drops this future. Sockets may be added and removed
-/// meanwhile; a step takes some microseconds for each, and never waits.
+/// Steps a tuner when it is time, for ever: whoever has had enough drops this future. Sockets may
+/// be added and removed meanwhile; a step takes some microseconds for each, and never waits.
 pub async fn run(tuner: &Mutex<Tuner>, clock: Clock) {
     loop {
         let pause = {
-            // A step that has panicked elsewhere leaves nothing half done that the next would not look at again.
+            // A step that has panicked elsewhere leaves nothing half done that the next would not
+            // look at again.
             let mut tuner = tuner.lock().unwrap_or_else(PoisonError::into_inner);
             tuner.step(clock.now());
             let now = clock.now();

@@ -22,8 +22,8 @@ impl Group {
         self.flows.iter().map(|flow| flow.view(floor)).collect()
     }
 
-    /// What is the connection's among its sockets: in proportion to bandwidth times RTT. One of which that is not known
-    /// counts as the mean of the others.
+    /// What is the connection's among its sockets: in proportion to bandwidth times RTT. One of
+    /// which that is not known counts as the mean of the others.
     pub(super) fn divide(&self, size: u64) -> Vec<u64> {
         let number = self.flows.len() as u64;
         if size < number {

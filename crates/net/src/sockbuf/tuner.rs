@@ -32,9 +32,11 @@ pub struct Counters {
     pub closed: u64,
     /// Sockets of which the kernel said an error when it was asked, or told a size.
     pub unreadable: u64,
-    /// Reports that were negative, above 10^15 bit/s or no number, and those of connections and flows that are not here.
+    /// Reports that were negative, above 10^15 bit/s or no number, and those of connections and
+    /// flows that are not here.
     pub bad_reports: u64,
-    /// Sockets that came while the others had not drained so far that there was room for the overrun of one more.
+    /// Sockets that came while the others had not drained so far that there was room for the
+    /// overrun of one more.
     pub early: u64,
     /// Times that a limit could not grow as decided, since others had not drained yet.
     pub withheld: u64,
@@ -81,7 +83,8 @@ impl Tuner {
         Ok(Self { config, core, groups, next: 0, counters })
     }
 
-    /// Holds a socket that is a connection by itself. Its send buffer becomes small at once, and grows as decided.
+    /// Holds a socket that is a connection by itself. Its send buffer becomes small at once, and
+    /// grows as decided.
     ///
     /// # Errors
     /// See [`AddError`]; then the socket is not held.
@@ -89,7 +92,8 @@ impl Tuner {
         self.open(Kind::Single, slice::from_ref(socket))
     }
 
-    /// Holds sockets that carry one connection together and share its memory. Their numbers are their places.
+    /// Holds sockets that carry one connection together and share its memory. Their numbers are
+    /// their places.
     ///
     /// # Errors
     /// See [`AddError`]; then none of them is held.
@@ -138,8 +142,8 @@ impl Tuner {
         self.release();
     }
 
-    /// What the interface of a socket carries, bit/s; from then on that is taken for its bandwidth. Nonsense is ignored and
-    /// counted, and the last report stays.
+    /// What the interface of a socket carries, bit/s; from then on that is taken for its bandwidth.
+    /// Nonsense is ignored and counted, and the last report stays.
     pub fn report(&mut self, id: ConnectionId, number: u32, bandwidth: f64) {
         let flows = self.groups.get_mut(&id).map(|group| group.flows.iter_mut());
         let flow = flows.into_iter().flatten().find(|flow| flow.number == number);
@@ -149,7 +153,8 @@ impl Tuner {
         }
     }
 
-    /// Looks at all sockets, decides if that is due, and lets limits follow as far as memory is free.
+    /// Looks at all sockets, decides if that is due, and lets limits follow as far as memory is
+    /// free.
     pub fn step(&mut self, now: Instant) {
         self.each(Flow::look);
         if self.core.next_timeout().is_some_and(|due| due <= now) {
@@ -291,7 +296,8 @@ impl Tuner {
         let _ = self.core.set_threshold(pool);
     }
 
-    /// Does something with each socket, and drops those that turn out to be gone; connections without a socket too.
+    /// Does something with each socket, and drops those that turn out to be gone; connections
+    /// without a socket too.
     fn each(&mut self, mut act: impl FnMut(&mut Flow) -> Result<(), Gone>) {
         let counters = &mut self.counters;
         let before: usize = self.groups.values().map(|group| group.flows.len()).sum();
@@ -321,15 +327,17 @@ impl Tuner {
         self.release();
     }
 
-    /// Carries out what was decided: what shrinks, then what grows, as far as memory is really free.
+    /// Carries out what was decided: what shrinks, then what grows, as far as memory is really
+    /// free.
     fn apply(&mut self) {
-        // The answers in the order of the core are not needed: what it has decided stands in its connections, and here the
-        // order is one of sockets.
+        // The answers in the order of the core are not needed: what it has decided stands in its
+        // connections, and here the order is one of sockets.
         while self.core.poll_assignment().is_some() {}
         let sizes = self.sizes();
         let shrink = |flow: &mut Flow, size| if size < flow.limit() { flow.set(size) } else { Ok(()) };
-        // Until a limit was set, an owner may have filled a queue: what counts is what is there afterwards. Where a socket
-        // turns out to be gone sizes no longer belong to sockets, and the next step has new ones.
+        // Until a limit was set, an owner may have filled a queue: what counts is what is there
+        // afterwards. Where a socket turns out to be gone sizes no longer belong to sockets, and
+        // the next step has new ones.
         if !self.each_with(&sizes, shrink)
             || !self.grows(&sizes)
             || !self.each_with(&sizes, |flow, _| flow.weigh())
@@ -375,8 +383,8 @@ impl Tuner {
     fn sizes(&self) -> Vec<u64> {
         let mut sizes = Vec::new();
         for (connection, group) in self.core.connections().iter().zip(self.groups.values()) {
-            // The core lets a limit stay above its target while more is in the queue. The kernel keeps what is in a queue anyway,
-            // and would take more up to that limit, for ever.
+            // The core lets a limit stay above its target while more is in the queue. The kernel
+            // keeps what is in a queue anyway, and would take more up to that limit, for ever.
             let size = connection.target.min(connection.limit);
             sizes.extend(group.divide(size).into_iter().map(even));
         }

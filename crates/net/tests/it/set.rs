@@ -1,4 +1,5 @@
-//! SET over the kernel's sockets: sender, gateways and node in one process, through the loop device.
+//! SET over the kernel's sockets: sender, gateways and node in one process, through the loop
+//! device.
 
 mod faults;
 mod goodput;

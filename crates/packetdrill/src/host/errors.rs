@@ -84,7 +84,8 @@ impl Stamping {
 }
 
 impl Host {
-    /// `recvmsg` with `MSG_ERRQUEUE`: compares the next message with the one that the script expects.
+    /// `recvmsg` with `MSG_ERRQUEUE`: compares the next message with the one that the script
+    /// expects.
     pub(super) fn read_error(&mut self, args: &Args<'_>, link: usize, message: &Value) -> Step<Reply> {
         let Some(next) = self.links[link].stamping.queue.pop_front() else {
             return Ok(Reply::Error("EAGAIN"));

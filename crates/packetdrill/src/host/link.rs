@@ -35,7 +35,8 @@ pub(crate) struct Link {
     pub(super) held_until: Option<Instant>,
     /// They wait because of `MSG_MORE`: an acknowledgement lets them go.
     pub(super) held_for_more: bool,
-    /// Bytes written after a `MSG_EOR`, which share no segment with what was written before: one entry for each record.
+    /// Bytes written after a `MSG_EOR`, which share no segment with what was written before: one
+    /// entry for each record.
     pub(super) later: VecDeque<usize>,
     /// The last write had `MSG_EOR`.
     pub(super) record_ended: bool,
@@ -155,14 +156,16 @@ impl Link {
         bytes + bytes.div_ceil(self.unit()) * OVERHEAD
     }
 
-    /// The bytes of one of Linux's send buffers: whole segments, at most half of the largest window.
+    /// The bytes of one of Linux's send buffers: whole segments, at most half of the largest
+    /// window.
     pub(super) fn unit(&self) -> usize {
         let mss = usize::from(self.connection.info().mss.max(1));
         let most = (self.largest_window as usize / 2).min(usize::from(u16::MAX));
         (most / mss * mss).max(mss)
     }
 
-    /// As Linux reports a socket writable: a third of the buffer is free, and less than half of `TCP_NOTSENT_LOWAT` is unsent.
+    /// As Linux reports a socket writable: a third of the buffer is free, and less than half of
+    /// `TCP_NOTSENT_LOWAT` is unsent.
     pub(super) fn is_writable(&self) -> bool {
         let memory = self.memory();
         let free = (self.send_buffer as usize).saturating_sub(memory);
@@ -172,8 +175,8 @@ impl Link {
             && self.unsent() < (self.lowat as usize).div_ceil(2)
     }
 
-    /// A program that waits for space gets a larger buffer while the congestion window is not full, as in Linux: twice the
-    /// window, in the memory that its segments take.
+    /// A program that waits for space gets a larger buffer while the congestion window is not full,
+    /// as in Linux: twice the window, in the memory that its segments take.
     pub(super) fn expand(&mut self) {
         let info = self.connection.info();
         let mss = u32::from(info.mss.max(1));
@@ -215,7 +218,8 @@ pub(crate) struct Spent {
     pub(crate) buffer_limited: Duration,
 }
 
-/// What a connection takes beyond `SO_SNDBUF`: Linux takes a whole buffer as long as there is any room.
+/// What a connection takes beyond `SO_SNDBUF`: Linux takes a whole buffer as long as there is any
+/// room.
 pub(super) const MARGIN: u32 = 1 << 17;
 /// Room that Linux reckons for the headers of a segment, and for what describes it.
 const HEADERS: u32 = 640;

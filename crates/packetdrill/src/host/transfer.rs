@@ -147,8 +147,8 @@ impl Host {
 }
 
 impl Link {
-    /// Takes up to `wanted` bytes from the program, at most one of Linux's buffers; `holds` keeps those back that fill no
-    /// segment. Linux looks for room only when it begins another buffer.
+    /// Takes up to `wanted` bytes from the program, at most one of Linux's buffers; `holds` keeps
+    /// those back that fill no segment. Linux looks for room only when it begins another buffer.
     fn place(&mut self, wanted: usize, holds: bool) -> usize {
         let info = self.connection.info();
         let unit = self.unit();
@@ -223,7 +223,8 @@ fn message_buffer(args: &Args<'_>, message: &Value) -> Step<Buffer> {
     }
 }
 
-/// The control messages that the script expects: `TCP_CM_INQ` with the bytes that are left, or none.
+/// The control messages that the script expects: `TCP_CM_INQ` with the bytes that are left, or
+/// none.
 fn check_control(args: &Args<'_>, message: &Value, inq: Option<i64>) -> Step {
     let Some(Value::List(controls)) = field(message, "msg_control") else { return Ok(()) };
     for control in controls {

@@ -115,7 +115,8 @@ impl Mapping {
 
     /// A segment of ours in the script's numbers.
     pub(super) fn outbound(&self, segment: &Segment) -> Seen {
-        // The numbers of a SYN are those of the script as they stand, the others count from the initial ones.
+        // The numbers of a SYN are those of the script as they stand, the others count from the
+        // initial ones.
         let syn = segment.flags.contains(Flags::SYN);
         let (base, peer) = if syn { (self.script_iss, self.script_irs) } else { (0, 0) };
         let theirs = |seq: SeqNumber| SeqNumber(seq.0.wrapping_sub(self.irs));

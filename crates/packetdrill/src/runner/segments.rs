@@ -116,7 +116,8 @@ impl Runner<'_> {
         Err(Stop::failed(line, message))
     }
 
-    /// Compares one segment; `before` bytes of the packet have left, `whole` says that it ends here.
+    /// Compares one segment; `before` bytes of the packet have left, `whole` says that it ends
+    /// here.
     fn compare(
         &self,
         packet: &Packet,
@@ -142,8 +143,8 @@ impl Runner<'_> {
                 return Err(format!("{name} differs"));
             }
         }
-        // PSH must be there at the end of what was written (RFC 9293 section 3.9.1.2); where more waits to be sent, it
-        // is up to the sender, and Linux sets it by how it builds its buffers.
+        // PSH must be there at the end of what was written (RFC 9293 section 3.9.1.2); where more
+        // waits to be sent, it is up to the sender, and Linux sets it by how it builds its buffers.
         let push = segment.flags.contains(Flags::PSH);
         if packet.flags.contains(Flags::PSH)
             && !push

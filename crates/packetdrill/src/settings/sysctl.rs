@@ -6,7 +6,8 @@ use anabranch_core::time::Duration;
 use super::{Settings, shell};
 use crate::outcome::{Step, Stop};
 
-/// What the script `defaults.sh` beside packetdrill's scripts sets, as far as it has a meaning here.
+/// What the script `defaults.sh` beside packetdrill's scripts sets, as far as it has a meaning
+/// here.
 pub(super) const DEFAULTS: &[(&str, &str)] = &[
     ("net.ipv4.tcp_rmem", "4096 540000 15728640"),
     ("net.ipv4.tcp_wmem", "4096 262144 4194304"),

@@ -52,8 +52,8 @@ fn the_error_queue_has_timestamps_of_writes() {
     assert!(failure(script(200_000_000, 300)).contains("ee_data"));
 }
 
-/// 50,000 bytes of memory hold a buffer of 30 segments as long as there is any room. Two windows of 80 segments, at 2304
-/// bytes each, hold 12 of them.
+/// 50,000 bytes of memory hold a buffer of 30 segments as long as there is any room. Two windows of
+/// 80 segments, at 2304 bytes each, hold 12 of them.
 #[test]
 fn a_send_buffer_grows_with_the_window() {
     let outcome = after_accept(

@@ -1,4 +1,5 @@
-//! Channel access, round trips and packets for each path: sections V to VII of the paper on multipath TCP.
+//! Channel access, round trips and packets for each path: sections V to VII of the paper on
+//! multipath TCP.
 
 use anabranch_lab::plan::hops::{self, Hint, Phy};
 use anabranch_lab::plan::{csma, rtt, schedule};

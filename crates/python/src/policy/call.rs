@@ -27,7 +27,8 @@ pub(crate) struct Call {
 pub(crate) struct Entered(Option<Arc<Call>>);
 
 impl Call {
-    /// Lets this thread make runs on its behalf. A policy may itself make runs: that is another call, inside of this one.
+    /// Lets this thread make runs on its behalf. A policy may itself make runs: that is another
+    /// call, inside of this one.
     pub(crate) fn enter(self: &Arc<Self>) -> Entered {
         Entered(HERE.replace(Some(self.clone())))
     }
@@ -39,8 +40,9 @@ impl Call {
         Ok(())
     }
 
-    /// Ends the call, and has a method that runs at this moment in another thread raise `KeyboardInterrupt`: it may loop for ever, and
-    /// Python itself interrupts its main thread only.
+    /// Ends the call, and has a method that runs at this moment in another thread raise
+    /// `KeyboardInterrupt`: it may loop for ever, and Python itself interrupts its main thread
+    /// only.
     pub(crate) fn interrupt(&self, py: Python<'_>) -> PyResult<()> {
         self.end();
         let threads = std::mem::take(&mut *lock(&self.threads));
@@ -70,8 +72,8 @@ impl Call {
         lock(&self.raised).take()
     }
 
-    /// Calls Python. What it raises ends the call, with a note of the `place`; of several in parallel runs the first counts. `None` once
-    /// the call is over.
+    /// Calls Python. What it raises ends the call, with a note of the `place`; of several in
+    /// parallel runs the first counts. `None` once the call is over.
     pub(crate) fn python<T>(
         &self,
         place: impl Fn() -> String,

@@ -30,7 +30,8 @@ pub(super) fn make(number: usize, start: core::Start) -> Box<dyn Controller> {
     Box::new(Written { call, stands, class })
 }
 
-/// The methods that Python is told of. Their names are those of [`Controller`]; the order is that of `NAMES`.
+/// The methods that Python is told of. Their names are those of [`Controller`]; the order is that
+/// of `NAMES`.
 #[derive(Clone, Copy, Debug)]
 enum Method {
     Ack,

@@ -35,8 +35,8 @@ impl<T: Tell> Tell for Option<T> {
     }
 }
 
-/// A class of Python's around a type of the core, with an attribute for each of these fields, of the type that it has in Python. Other
-/// methods follow.
+/// A class of Python's around a type of the core, with an attribute for each of these fields, of
+/// the type that it has in Python. Other methods follow.
 macro_rules! told {
     ($(#[$doc:meta])* $class:ident($core:ty) { $($field:ident: $type:ty),* $(,)? } $($more:tt)*) => {
         $(#[$doc])*

@@ -54,7 +54,8 @@ impl Inner {
         Ok(Some((number, job.to_json(), count)))
     }
 
-    /// Takes the rows of a job, if they are those that it was to make. Rows that come twice count once.
+    /// Takes the rows of a job, if they are those that it was to make. Rows that come twice count
+    /// once.
     pub(crate) fn put(&self, number: u64, octets: &[u8]) -> Result<u64, Fault> {
         let state = &mut *self.state();
         let Some((point, runs)) = state.lent.out.remove(&number) else { return Ok(state.lent.total) };
@@ -87,7 +88,8 @@ impl Inner {
     }
 }
 
-/// Makes the runs of a job, on one thread, and returns their rows. Its scenario may name the policies in `brought`.
+/// Makes the runs of a job, on one thread, and returns their rows. Its scenario may name the
+/// policies in `brought`.
 #[pyfunction]
 pub(crate) fn work_job<'py>(
     py: Python<'py>,

@@ -221,7 +221,8 @@ fn what_was_said_once_does_not_count_again() {
     assert_eq!(Guard::node(&world.node).read(told(join(0)).into()), Err(Refused::Tampered));
 }
 
-/// What a recorded greeting gets at a node: nothing, again and again, also from a node that was started anew.
+/// What a recorded greeting gets at a node: nothing, again and again, also from a node that was
+/// started anew.
 #[test]
 fn a_greeting_is_answered_once_by_a_node_and_by_the_one_started_after_it() {
     let stored = Arc::new(Mutex::new(BTreeMap::new()));
@@ -301,7 +302,8 @@ fn a_greeting_is_served_once_by_a_gateway_and_by_the_one_started_after_it() {
     assert!(matches!(Guard::gateway(&start()).read(greetings[2].clone()), Ok(Some(_))));
 }
 
-/// A push that goes on for long is not older than one that began after it: numbers follow the clock, not the beginning.
+/// A push that goes on for long is not older than one that began after it: numbers follow the
+/// clock, not the beginning.
 #[test]
 fn numbers_of_greetings_follow_the_clock_and_never_repeat() {
     static CLOCK: AtomicU64 = AtomicU64::new(0);
@@ -385,7 +387,8 @@ fn no_number_of_requests_evicts_another_sender_s_keys() {
     assert_eq!(kept, 2 * 8, "what is kept for each is bounded");
 }
 
-/// Pushes that wait under the same key, say, while one runs and the node's owner is asked about another.
+/// Pushes that wait under the same key, say, while one runs and the node's owner is asked about
+/// another.
 #[test]
 fn no_request_evicts_the_keys_of_a_live_transfer() {
     let senders = [1, 6].map(key);
@@ -449,7 +452,8 @@ fn a_transfer_belongs_to_the_sender_that_asked_for_it() {
     assert!(ask(one).is_ok());
 }
 
-/// The first octet and the length say enough: a stranger cannot make anybody wait, or keep 64 KiB, for a greeting that cannot be.
+/// The first octet and the length say enough: a stranger cannot make anybody wait, or keep 64 KiB,
+/// for a greeting that cannot be.
 #[test]
 fn a_greeting_of_a_length_that_cannot_be_is_refused_before_it_has_come() {
     let world = World::new();
@@ -491,8 +495,8 @@ fn every_session_of_a_transfer_begins_once() {
     }
 }
 
-/// A sender that gives a session a number for the second time is refused before anything is sealed with it: under the same keys
-/// both would use the same nonces.
+/// A sender that gives a session a number for the second time is refused before anything is sealed
+/// with it: under the same keys both would use the same nonces.
 #[test]
 fn a_session_number_is_sealed_with_once_under_the_same_keys() {
     let world = World::new();
@@ -517,7 +521,8 @@ fn a_session_number_is_sealed_with_once_under_the_same_keys() {
     assert!(begin(254).is_ok());
 }
 
-/// What the socket does not take yet waits, and is counted: by that number the machine knows when to stop.
+/// What the socket does not take yet waits, and is counted: by that number the machine knows when
+/// to stop.
 #[test]
 fn what_waits_shares_records_and_is_counted_until_it_is_handed_out() {
     let world = World::new();
@@ -629,7 +634,8 @@ proptest! {
         prop_assert_eq!(received(&world, &wire, &cuts), (plain, Ok(())));
     }
 
-    /// Whatever is changed, the node never gets an octet that the sender has not written in this place.
+    /// Whatever is changed, the node never gets an octet that the sender has not written in this
+    /// place.
     #[test]
     fn what_is_changed_is_refused(
         pieces in prop::collection::vec(1_usize..2_000, 1..5),
@@ -678,7 +684,8 @@ fn the_documented_example_holds() {
     }
 }
 
-/// The table of promises in docs/explanation/set-security.md: each row names tests by crate, modules and function.
+/// The table of promises in docs/explanation/set-security.md: each row names tests by crate,
+/// modules and function.
 #[test]
 fn every_promise_names_a_test_that_exists() {
     let page = include_str!("../../../../docs/explanation/set-security.md");
@@ -735,8 +742,9 @@ fn tests_of(crates: &Path, member: &str) -> HashSet<String> {
     found
 }
 
-/// The tests in the text of `module`, and in the modules that it declares, whose files are in `folder`. It relies on rustfmt: one
-/// item begins a line, and the brace that closes a module is as far to the left as the module.
+/// The tests in the text of `module`, and in the modules that it declares, whose files are in
+/// `folder`. It relies on rustfmt: one item begins a line, and the brace that closes a module is as
+/// far to the left as the module.
 fn tests_in(text: &str, folder: &Path, module: &str, found: &mut HashSet<String>) {
     let join = |path: &str, name: &str| match name {
         "tests" => path.to_owned(),
@@ -801,7 +809,8 @@ fn a_gateway_says_no_more_than_a_setack() {
     }
 }
 
-/// The first of two pre-shared keys in one file is removed from it, which gives its name to the second.
+/// The first of two pre-shared keys in one file is removed from it, which gives its name to the
+/// second.
 #[test]
 fn a_pre_shared_key_whose_name_another_gets_ends_its_streams() {
     let (bad, good) = (SharedKey::from_octets([8; 32]), SharedKey::from_octets([9; 32]));

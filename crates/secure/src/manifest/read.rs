@@ -23,7 +23,8 @@ const NULL: u8 = 0xf6;
 
 /// CBOR items one after another, of a part of the envelope that errors name.
 ///
-/// It is not `minicbor`'s decoder, which takes heads that are longer than they need to be, and twice the text on a small node.
+/// It is not `minicbor`'s decoder, which takes heads that are longer than they need to be, and
+/// twice the text on a small node.
 struct Items<'a> {
     octets: &'a [u8],
     at: usize,

@@ -36,7 +36,8 @@ fn what_is_signed_is_read_as_it_was_and_by_its_signer_alone() {
     }
 }
 
-/// An octet that was changed, left out or added anywhere is noticed: there is nothing that is neither signed nor checked.
+/// An octet that was changed, left out or added anywhere is noticed: there is nothing that is
+/// neither signed nor checked.
 #[test]
 fn no_octet_may_be_changed_left_out_or_added() {
     let octets = manifest().sign(&key());
@@ -103,7 +104,8 @@ fn a_file_is_admitted_to_its_device_in_time_and_after_no_later_one() {
     assert_eq!(lasting.admits(&FILE, None, None, u64::MAX), Ok(()));
 }
 
-/// What a signer, or a thief of the key, may try against the reader; each manifest is signed as it is.
+/// What a signer, or a thief of the key, may try against the reader; each manifest is signed as it
+/// is.
 #[test]
 fn nothing_is_read_in_two_ways() {
     use BadEnvelope::{Malformed, Twice, Unsupported};
@@ -305,7 +307,8 @@ proptest! {
             envelope
         }] {
             match Envelope::read(&signed) {
-                // What is read is written again as it was, but for what the profile lets a signer add.
+                // What is read is written again as it was, but for what the profile lets a signer
+                // add.
                 Ok(envelope) => prop_assert!(Envelope::read(&envelope.manifest().sign(&key())).is_ok()),
                 Err(error) => prop_assert!(!error.to_string().is_empty()),
             }

@@ -13,7 +13,8 @@ use crate::signature::SigningKey;
 
 type Written = Result<(), Error<Infallible>>;
 
-/// Which records of a condition are reported: all, as the examples of the draft have it. Nothing is reported here.
+/// Which records of a condition are reported: all, as the examples of the draft have it. Nothing is
+/// reported here.
 const POLICY: u8 = 15;
 
 fn cbor(write: impl FnOnce(&mut Encoder<Vec<u8>>) -> Written) -> Vec<u8> {

@@ -1,6 +1,7 @@
-//! The responder's side of the two handshakes that a node answers, after the Noise protocol framework, revision 34: sections 5.1
-//! to 5.3 for the objects, 7.5 and 9 for the patterns IK and NNpsk0. `snow` does the same for hosts, and tests hold both against
-//! each other; with its parser, its table of patterns and its boxes it takes 20 kB of text and 4 kB of stack more.
+//! The responder's side of the two handshakes that a node answers, after the Noise protocol
+//! framework, revision 34: sections 5.1 to 5.3 for the objects, 7.5 and 9 for the patterns IK and
+//! NNpsk0. `snow` does the same for hosts, and tests hold both against each other; with its parser,
+//! its table of patterns and its boxes it takes 20 kB of text and 4 kB of stack more.
 
 use alloc::vec::Vec;
 
@@ -58,7 +59,8 @@ impl Cipher {
         nonce.into()
     }
 
-    /// Puts the plaintext of `sealed` behind `plain`, which is as it was if `sealed` is not genuine.
+    /// Puts the plaintext of `sealed` behind `plain`, which is as it was if `sealed` is not
+    /// genuine.
     pub(super) fn open(
         &self,
         n: u64,
@@ -143,8 +145,8 @@ fn take<'a>(message: &mut &'a [u8], n: usize) -> Result<&'a [u8], Refused> {
     Ok(head)
 }
 
-/// Reads the first message of a handshake for a transfer, asks whether its sender is known, and answers with `ephemeral`, which is
-/// drawn anew for each.
+/// Reads the first message of a handshake for a transfer, asks whether its sender is known, and
+/// answers with `ephemeral`, which is drawn anew for each.
 #[inline(never)]
 pub(super) fn respond(
     own: Own<'_>,

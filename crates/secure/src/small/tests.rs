@@ -190,7 +190,8 @@ fn strangers_and_records_without_room_are_refused() {
     assert!(asked(&mut node, &self::sender(1, true), 50).is_err());
 }
 
-/// A sender does not know the node's buffer yet: its request with a manifest comes in records for which every node has room.
+/// A sender does not know the node's buffer yet: its request with a manifest comes in records for
+/// which every node has room.
 #[test]
 fn a_request_with_a_manifest_comes_in_several_records() {
     for octets in [1, 150, 300, 1024] {
@@ -314,8 +315,8 @@ fn a_request_whose_number_another_sender_has_taken_meanwhile_is_refused() {
     }
 }
 
-/// A session with the number of the control stream would have its keys and its nonces. The decoder of JOINs refuses the number
-/// too, as no number of sessions is higher.
+/// A session with the number of the control stream would have its keys and its nonces. The decoder
+/// of JOINs refuses the number too, as no number of sessions is higher.
 #[test]
 fn no_session_has_the_number_of_the_control_stream() {
     let (mut node, sender) = (node(), sender(1, false));
@@ -327,8 +328,8 @@ fn no_session_has_the_number_of_the_control_stream() {
     }
 }
 
-/// A node with little memory remembers no greetings. A repeated one is answered, and what was recorded behind the greeting
-/// does not open under the keys of that answer.
+/// A node with little memory remembers no greetings. A repeated one is answered, and what was
+/// recorded behind the greeting does not open under the keys of that answer.
 #[test]
 fn a_greeting_that_is_replayed_is_answered_and_leads_to_no_transfer() {
     for is_shared in [false, true] {

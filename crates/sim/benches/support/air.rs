@@ -67,7 +67,8 @@ impl Air {
         self.agenda.push(self.now + after, Event::Fault(number));
     }
 
-    /// Runs all events up to and including `stop`; `answer` is told of every effect and every timer.
+    /// Runs all events up to and including `stop`; `answer` is told of every effect and every
+    /// timer.
     pub fn run(&mut self, stop: Instant, mut answer: impl FnMut(&mut Self, Happening)) {
         while let Some((now, event)) = self.agenda.pop_until(stop) {
             self.now = now;
@@ -110,7 +111,8 @@ impl Air {
     }
 }
 
-/// Frames that a station is given at independent random times; what comes while one is under way waits.
+/// Frames that a station is given at independent random times; what comes while one is under way
+/// waits.
 #[derive(Clone, Copy, Debug)]
 pub struct Flow {
     /// From which station; no two flows from one.

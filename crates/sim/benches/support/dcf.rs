@@ -55,7 +55,8 @@ impl Dcf {
         self.agenda.push(self.now + after, Event::Fault(number));
     }
 
-    /// Runs all events up to and including `stop`; `answer` is told of every effect and every timer.
+    /// Runs all events up to and including `stop`; `answer` is told of every effect and every
+    /// timer.
     pub fn run(&mut self, stop: Instant, mut answer: impl FnMut(&mut Self, Happening)) {
         while let Some((now, event)) = self.agenda.pop_until(stop) {
             self.now = now;
@@ -75,7 +76,8 @@ impl Dcf {
         }
     }
 
-    /// Gives frames to stations at their times, in microseconds, and runs to the end; tags are places in the list.
+    /// Gives frames to stations at their times, in microseconds, and runs to the end; tags are
+    /// places in the list.
     pub fn script(&mut self, frames: &[(u64, u32, Option<u32>, u16)]) -> Vec<Effect> {
         for (i, &(at, ..)) in frames.iter().enumerate() {
             self.timer(Duration::from_micros(at), i as u32);
@@ -103,8 +105,8 @@ impl Dcf {
         });
     }
 
-    /// Station 0 sends to the last one without end, each station to the next, until `stop`; every one between has a
-    /// queue of 50 frames. Returns how many have arrived.
+    /// Station 0 sends to the last one without end, each station to the next, until `stop`; every
+    /// one between has a queue of 50 frames. Returns how many have arrived.
     pub fn relay(&mut self, mpdu_len: u16, stop: Instant) -> u64 {
         let last = self.wifi.station_count() as u32 - 1;
         let mut queues: Vec<VecDeque<u64>> = (0..=last).map(|_| VecDeque::with_capacity(50)).collect();
@@ -147,7 +149,8 @@ impl Dcf {
     }
 }
 
-/// Frames that a station is given at independent random times; what comes while one is under way waits.
+/// Frames that a station is given at independent random times; what comes while one is under way
+/// waits.
 #[derive(Clone, Copy, Debug)]
 pub struct Flow {
     /// From which station; no two flows from one.

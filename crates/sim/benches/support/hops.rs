@@ -1,5 +1,5 @@
-//! One TCP connection over a row of nodes that hear none but their neighbours: what the test and the example of
-//! `docs/reference/radio.md` share.
+//! One TCP connection over a row of nodes that hear none but their neighbours: what the test and
+//! the example of `docs/reference/radio.md` share.
 
 #![allow(dead_code, unreachable_pub, reason = "each user uses its part")]
 
@@ -41,14 +41,17 @@ pub struct Measured {
     pub timeouts: f64,
 }
 
-/// Octets of MAC header and FCS (9 and 2), of TCP without options, and of IPv6 before its compression.
+/// Octets of MAC header and FCS (9 and 2), of TCP without options, and of IPv6 before its
+/// compression.
 const MAC: u16 = 11;
 const TCP: u16 = 20;
 const IPV6: u16 = 40;
-/// Of compressed IPv6 headers: two of LOWPAN_IPHC and the next header; a relay adds the hop limit and both addresses.
+/// Of compressed IPv6 headers: two of LOWPAN_IPHC and the next header; a relay adds the hop limit
+/// and both addresses.
 const IPHC: u16 = 3;
 const IPHC_RELAYED: u16 = 8;
-/// Of what goes before the first piece of a packet, and before each that follows (RFC 4944 section 5.3).
+/// Of what goes before the first piece of a packet, and before each that follows (RFC 4944 section
+/// 5.3).
 const FRAG1: u16 = 4;
 const FRAGN: u16 = 5;
 /// Before anything is measured.
@@ -79,24 +82,25 @@ pub fn psdus(frames: u16) -> Vec<u16> {
     std::iter::once(MAC + FRAG1 + first).chain(rest.map(|n| MAC + FRAGN + n)).collect()
 }
 
-/// From one frame to the next of a saturated sender that is alone: mean backoff, CCA, turnaround, frame, turnaround,
-/// acknowledgement, interframe space.
+/// From one frame to the next of a saturated sender that is alone: mean backoff, CCA, turnaround,
+/// frame, turnaround, acknowledgement, interframe space.
 pub fn cycle(psdu: u16) -> Duration {
     let phy = PhyConfig::o_qpsk();
     let access = phy.backoff_period * 7 / 2 + phy.cca + phy.turnaround;
     access + phy.airtime(psdu) + phy.turnaround + phy.airtime(phy.ack_psdu) + phy.interframe_space(psdu)
 }
 
-/// TCP payload of a saturated sender over one hop, in bit/s, if nobody else sends; with `ack_every`, the
-/// receiver's acknowledgements take their time, one for so many segments, but never collide.
+/// TCP payload of a saturated sender over one hop, in bit/s, if nobody else sends; with
+/// `ack_every`, the receiver's acknowledgements take their time, one for so many segments, but
+/// never collide.
 pub fn bound(frames: u16, ack_every: Option<u8>) -> f64 {
     let data: Duration = psdus(frames).into_iter().map(cycle).fold(Duration::ZERO, |sum, t| sum + t);
     let ack = ack_every.map_or(0.0, |n| cycle(MAC + IPHC + TCP).as_secs_f64() / f64::from(n));
     f64::from(mss(frames)) * 8.0 / (data.as_secs_f64() + ack)
 }
 
-/// Backoffs long enough to outlast a neighbour's packet of five frames, and retries out of each other's way; all within
-/// the standard's ranges but the delay, which it does not know.
+/// Backoffs long enough to outlast a neighbour's packet of five frames, and retries out of each
+/// other's way; all within the standard's ranges but the delay, which it does not know.
 pub fn tuned() -> MacConfig {
     MacConfig {
         max_be: 7,
@@ -137,8 +141,8 @@ impl Row {
         }
     }
 
-    /// How long the one segment that is sent takes, in seconds: from the end of the handshake at the sender to when it can be
-    /// read, the mean of `runs` runs.
+    /// How long the one segment that is sent takes, in seconds: from the end of the handshake at
+    /// the sender to when it can be read, the mean of `runs` runs.
     pub fn latency(&self, runs: u64) -> f64 {
         let one = |run| {
             let (mut builder, ids) = self.network(run);

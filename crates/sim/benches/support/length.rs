@@ -7,8 +7,8 @@ use std::{env, io};
 /// How long an example measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Length {
-    /// Every row, each from a run so short that its figures mean nothing. The test suite runs this form: it shows that the
-    /// example runs to its end.
+    /// Every row, each from a run so short that its figures mean nothing. The test suite runs this
+    /// form: it shows that the example runs to its end.
     Short,
     /// As long as the figures of `docs` were measured.
     Full,

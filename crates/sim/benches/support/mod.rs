@@ -21,8 +21,9 @@ pub fn after(span: Duration) -> Instant {
     Instant::ZERO + span
 }
 
-/// `flows` TCP flows, each from a sender of its own to a receiver of its own, share one bottleneck of 1 Gbit/s
-/// and 10 ms between two routers. Every packet, data or acknowledgement, takes three links. Buffers are 1 MiB.
+/// `flows` TCP flows, each from a sender of its own to a receiver of its own, share one bottleneck
+/// of 1 Gbit/s and 10 ms between two routers. Every packet, data or acknowledgement, takes three
+/// links. Buffers are 1 MiB.
 pub fn dumbbell(flows: usize, tcp: tcp::Config) -> Simulation {
     let mut builder = Builder::new(NetworkConfig::default(), 1, 0);
     let [left, right] = ["left", "right"].map(|n| builder.node(n, Forwarding::On));
@@ -75,8 +76,8 @@ pub struct Star {
 }
 
 impl Star {
-    /// `octets` to a sensor node through three gateways, each 100 Mbit/s and 10 ms from the sender, and 256
-    /// kbit/s, 25 ms and an MTU of 141 octets from the node.
+    /// `octets` to a sensor node through three gateways, each 100 Mbit/s and 10 ms from the sender,
+    /// and 256 kbit/s, 25 ms and an MTU of 141 octets from the node.
     pub fn new(octets: usize) -> Self {
         let ip = IpVersion::V6;
         let network = NetworkConfig { ip, metric: Metric::Delay, ..NetworkConfig::default() };

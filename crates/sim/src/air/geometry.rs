@@ -1,9 +1,9 @@
 //! Where stations are, and for each the list of those that hear it.
 //!
-//! Where all stand still the lists are made once. Where some move, the list of a station has all others, and those that do
-//! not hear it have no marks there; it is brought up to date when the station begins to send, by the exact places of that
-//! moment. It stays as it is until the end of the frame: in the 12 ms of the longest frame at 1 Mbit/s a station moves
-//! 0.25 m at 20 m/s.
+//! Where all stand still the lists are made once. Where some move, the list of a station has all
+//! others, and those that do not hear it have no marks there; it is brought up to date when the
+//! station begins to send, by the exact places of that moment. It stays as it is until the end of
+//! the frame: in the 12 ms of the longest frame at 1 Mbit/s a station moves 0.25 m at 20 m/s.
 
 use std::collections::BTreeMap;
 
@@ -73,7 +73,8 @@ struct Moving {
     movers: Vec<(u32, Mover)>,
     /// By station.
     moves: Vec<bool>,
-    /// Normal deviates of the shadowing: of a pair that of the lower station's row; empty without shadowing.
+    /// Normal deviates of the shadowing: of a pair that of the lower station's row; empty without
+    /// shadowing.
     deviates: Vec<Vec<f64>>,
     located: Instant,
 }
@@ -98,8 +99,8 @@ impl Moving {
 }
 
 impl Neighbours {
-    /// Looks only at stations in the same or an adjoining cell of a grid, whose cells are as wide as anything is
-    /// heard.
+    /// Looks only at stations in the same or an adjoining cell of a grid, whose cells are as wide
+    /// as anything is heard.
     pub(crate) fn new(
         propagation: &impl Propagate,
         positions: &[Position],
@@ -124,7 +125,8 @@ impl Neighbours {
             }
             near.sort_unstable();
             for &station in near.iter().filter(|&&station| station != from) {
-                // Both directions are alike. That of the first station is drawn, by a stream of its own.
+                // Both directions are alike. That of the first station is drawn, by a stream of its
+                // own.
                 let strength = if from < station {
                     let mut shadowing = || deviate(stream, from, station);
                     propagation.signal(p.distance(positions[station as usize]), &mut shadowing)
@@ -193,7 +195,8 @@ impl Neighbours {
         }
     }
 
-    /// Who hears a station by the places that are known; what two stations that stand still hear of each other is found once.
+    /// Who hears a station by the places that are known; what two stations that stand still hear of
+    /// each other is found once.
     #[cold]
     fn hear(&mut self, from: u32, first: bool) {
         let range = self.of(from);

@@ -1,8 +1,9 @@
 //! Who hears what at this moment, and which frames that spoils.
 //!
-//! Each station has a list of the signals that disturb it now, and the number of those that it senses. A frame touches both
-//! at the stations that hear it, at its start and at its end, and nothing else. A sum of powers is taken anew over the list
-//! when the list changes, so that no rounding stays behind.
+//! Each station has a list of the signals that disturb it now, and the number of those that it
+//! senses. A frame touches both at the stations that hear it, at its start and at its end, and
+//! nothing else. A sum of powers is taken anew over the list when the list changes, so that no
+//! rounding stays behind.
 
 mod rules;
 
@@ -21,7 +22,8 @@ pub(crate) use rules::Rules;
 pub(crate) struct Medium {
     rules: Rules,
     pub(crate) neighbours: Neighbours,
-    /// By station; apart from the receivers, since most stations that a frame touches only sense it.
+    /// By station; apart from the receivers, since most stations that a frame touches only sense
+    /// it.
     carriers: Vec<Carrier>,
     receivers: Vec<Receiver>,
     /// What the receivers draw from.
@@ -52,8 +54,9 @@ pub(crate) trait Witness {
     /// A frame has come through.
     fn received(&mut self, reception: Reception);
 
-    /// A signal has ended at a station that has not received it. `followed` is how long the receiver followed the frame before
-    /// interference spoiled it, all of it if only bits were wrong; `None` if it never did.
+    /// A signal has ended at a station that has not received it. `followed` is how long the
+    /// receiver followed the frame before interference spoiled it, all of it if only bits were
+    /// wrong; `None` if it never did.
     fn failed(&mut self, station: u32, followed: Option<Duration>);
 }
 
@@ -135,7 +138,8 @@ impl Lock {
         self.wanted && self.counts
     }
 
-    /// How long the receiver followed the frame, which ends at `now`, before interference spoiled it.
+    /// How long the receiver followed the frame, which ends at `now`, before interference spoiled
+    /// it.
     fn followed(&self, now: Instant) -> Duration {
         self.spoiled.unwrap_or(now).saturating_since(self.begun)
     }
@@ -151,8 +155,8 @@ impl Medium {
         Self { rules, neighbours, carriers, receivers, streams }
     }
 
-    /// A station begins to send a frame for `to`, or for all, until `end`; if it does not count, no receiver notes that it
-    /// did not come through.
+    /// A station begins to send a frame for `to`, or for all, until `end`; if it does not count, no
+    /// receiver notes that it did not come through.
     pub(crate) fn begin<W: Witness>(
         &mut self,
         now: Instant,
@@ -231,7 +235,8 @@ impl Medium {
         }
     }
 
-    /// The signal of a station is gone at the far end of a link: the lock of the receiver there, if it was on this signal.
+    /// The signal of a station is gone at the far end of a link: the lock of the receiver there, if
+    /// it was on this signal.
     #[inline(always)]
     fn fade<W: Witness>(&mut self, now: Instant, from: u32, link: usize, witness: &mut W) -> Option<Lock> {
         let Hearer { station, marks, .. } = self.neighbours.hearers[link];
@@ -254,7 +259,8 @@ impl Medium {
         receiver.lock.take_if(|lock| lock.from == from)
     }
 
-    /// Probability that a frame that is on air for so long comes through on a link on which nothing disturbs it.
+    /// Probability that a frame that is on air for so long comes through on a link on which nothing
+    /// disturbs it.
     pub(crate) fn clear_success(&self, link: usize, airtime: Duration) -> f64 {
         self.bits_are_right(link, airtime) * (1.0 - self.neighbours.links[link].loss)
     }
@@ -300,8 +306,8 @@ impl Medium {
         self.carriers[station as usize].busy_since.is_some()
     }
 
-    /// Since when the channel has been clear at a station that does not know yet what has begun less than `unaware`
-    /// before; `None` while it is busy.
+    /// Since when the channel has been clear at a station that does not know yet what has begun
+    /// less than `unaware` before; `None` while it is busy.
     pub(crate) fn clear_since(&self, station: u32, now: Instant, unaware: Duration) -> Option<Instant> {
         let carrier = &self.carriers[station as usize];
         let busy = carrier.busy_since.is_some_and(|since| unaware.is_zero() || since + unaware <= now);
@@ -331,8 +337,9 @@ impl Medium {
 }
 
 impl Rules {
-    /// LQI, from 0 to 255, and RSSI of a frame that has come through. LQI grows with the margin: with the
-    /// distance that is left to the range, or with the mean SINR in dB, of which 25 is all.
+    /// LQI, from 0 to 255, and RSSI of a frame that has come through. LQI grows with the margin:
+    /// with the distance that is left to the range, or with the mean SINR in dB, of which 25 is
+    /// all.
     fn quality(&self, now: Instant, lock: &Lock) -> (u8, Option<i16>) {
         match *self {
             Self::Disk { range: Some(range), .. } => {

@@ -102,8 +102,9 @@ pub(crate) enum Activity {
 
 /// The account of one radio.
 ///
-/// The channel keeps its own account of when it is busy at a station. That is asked for when the station does something
-/// else, and nothing is written at each signal of each station, which would be most of what a network does.
+/// The channel keeps its own account of when it is busy at a station. That is asked for when the
+/// station does something else, and nothing is written at each signal of each station, which would
+/// be most of what a network does.
 #[derive(Debug)]
 pub(crate) struct Meter {
     activity: Activity,

@@ -1,6 +1,7 @@
 //! Bit errors of modulations.
 //!
-//! Source: IEEE Std 802.15.4-2006, Annex E.4.1.8, for O-QPSK; Proakis, Digital Communications, for FSK.
+//! Source: IEEE Std 802.15.4-2006, Annex E.4.1.8, for O-QPSK; Proakis, Digital Communications, for
+//! FSK.
 
 use anabranch_core::time::Duration;
 
@@ -34,12 +35,14 @@ impl Coding {
 impl Modulation {
     /// Bit-error rate at a ratio of signal to noise, which is a ratio of powers.
     ///
-    /// Both formulas hold for white noise. Interference is put in as if it were noise, which is not what a frame of the same
-    /// kind does to another: [`super::propagation::LogDistance::co_channel_rejection_db`].
+    /// Both formulas hold for white noise. Interference is put in as if it were noise, which is not
+    /// what a frame of the same kind does to another:
+    /// [`super::propagation::LogDistance::co_channel_rejection_db`].
     ///
-    /// O-QPSK: 8/15 · 1/16 · Σ (k = 2 to 16) (-1)^k C(16, k) e^(20 SINR (1/k - 1)), the standard's formula.
-    /// FSK: 1/2 e^(-SINR / 2), binary orthogonal FSK with an envelope detector and a noise bandwidth of the bit
-    /// rate, so that SINR is E_b / N_0 (Proakis, Digital Communications, section 4.5).
+    /// O-QPSK: 8/15 · 1/16 · Σ (k = 2 to 16) (-1)^k C(16, k) e^(20 SINR (1/k - 1)), the standard's
+    /// formula. FSK: 1/2 e^(-SINR / 2), binary orthogonal FSK with an envelope detector and a noise
+    /// bandwidth of the bit rate, so that SINR is E_b / N_0 (Proakis, Digital Communications,
+    /// section 4.5).
     pub fn bit_error_rate(self, sinr: f64) -> f64 {
         match self {
             // Beyond this the sum is below 1e-16, and its terms cancel to nothing but rounding.

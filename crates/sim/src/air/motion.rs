@@ -1,13 +1,14 @@
 //! How stations move: legs at a constant speed, one after another.
 //!
-//! A [`Motion`] is the recipe, a [`Mover`] one station that follows it, from the epoch on. A mover is asked where it is at
-//! times that do not decrease; it draws from a stream of its own, one leg after another, so that where a station is does
-//! not depend on how often others ask.
+//! A [`Motion`] is the recipe, a [`Mover`] one station that follows it, from the epoch on. A mover
+//! is asked where it is at times that do not decrease; it draws from a stream of its own, one leg
+//! after another, so that where a station is does not depend on how often others ask.
 //!
-//! Sources: Camp, Boleng, Davies, "A survey of mobility models for ad hoc network research" (2002), for random waypoint and
-//! for Gauss-Markov with its edges; Liang, Haas, "Predictive distance-based mobility management for PCS networks" (1999);
-//! Navidi, Camp, "Stationary distributions for the random waypoint mobility model" (2004), for the start. [`trace`] reads
-//! what ns-2's `setdest` writes.
+//! Sources: Camp, Boleng, Davies, "A survey of mobility models for ad hoc network research" (2002),
+//! for random waypoint and for Gauss-Markov with its edges; Liang, Haas, "Predictive distance-based
+//! mobility management for PCS networks" (1999); Navidi, Camp, "Stationary distributions for the
+//! random waypoint mobility model" (2004), for the start. [`trace`] reads what ns-2's `setdest`
+//! writes.
 
 pub mod trace;
 
@@ -47,8 +48,9 @@ pub enum Motion {
 pub struct RandomWaypoint {
     /// Where.
     pub area: Area,
-    /// Least speed in m/s, at least 0 and at most `fastest`. With 0 there is no stationary distribution: the longer a
-    /// run, the slower the stations (Yoon, Liu, Noble, "Random waypoint considered harmful", 2003).
+    /// Least speed in m/s, at least 0 and at most `fastest`. With 0 there is no stationary
+    /// distribution: the longer a run, the slower the stations (Yoon, Liu, Noble, "Random waypoint
+    /// considered harmful", 2003).
     pub slowest: f64,
     /// Greatest speed in m/s, more than 0.
     pub fastest: f64,
@@ -56,11 +58,11 @@ pub struct RandomWaypoint {
     pub pause: Duration,
 }
 
-/// Speed and direction are autoregressive: with memory a, mean m and deviation s, the next is a times the present, plus
-/// (1 - a) m, plus the root of 1 - a^2 times s times a normal deviate.
+/// Speed and direction are autoregressive: with memory a, mean m and deviation s, the next is a
+/// times the present, plus (1 - a) m, plus the root of 1 - a^2 times s times a normal deviate.
 ///
-/// Near an edge the mean direction turns away from it: within a tenth of the shorter side. A step that would lead out of
-/// the rectangle is mirrored.
+/// Near an edge the mean direction turns away from it: within a tenth of the shorter side. A step
+/// that would lead out of the rectangle is mirrored.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct GaussMarkov {
     /// Where.
@@ -135,8 +137,9 @@ impl Leg {
 }
 
 impl Mover {
-    /// A station that starts at `start`, or else where its motion has it: by the stationary distribution, so that no
-    /// part of a run differs from another, or at the beginning of its trace.
+    /// A station that starts at `start`, or else where its motion has it: by the stationary
+    /// distribution, so that no part of a run differs from another, or at the beginning of its
+    /// trace.
     pub fn new(motion: &Motion, start: Option<Position>, mut random: Stream) -> Self {
         match motion {
             Motion::RandomWaypoint(plan) => {
@@ -216,8 +219,8 @@ impl Area {
         Position::new(x, self.corner.y + self.height * random.uniform())
     }
 
-    /// Mean distance of two places drawn evenly (Ghosh, "Random distances within a rectangle and between two rectangles",
-    /// 1951).
+    /// Mean distance of two places drawn evenly (Ghosh, "Random distances within a rectangle and
+    /// between two rectangles", 1951).
     pub fn mean_distance(&self) -> f64 {
         let (a, b) = (self.width, self.height);
         let d = (a * a + b * b).sqrt();
@@ -257,7 +260,8 @@ impl RandomWaypoint {
             let left = Duration::from_secs_f64(self.pause.as_secs_f64() * random.uniform());
             return (Leg::rest(at, Instant::ZERO, Instant::ZERO + left), false);
         }
-        // Ways are met in proportion to their length, and speeds in inverse proportion to themselves.
+        // Ways are met in proportion to their length, and speeds in inverse proportion to
+        // themselves.
         let longest = Position::new(self.area.width, self.area.height).distance(Position::default());
         let (from, to) = loop {
             let (from, to) = (self.area.draw(random), self.area.draw(random));
@@ -312,7 +316,8 @@ impl GaussMarkov {
         Leg { begin, end: begin + self.interval, from, to }
     }
 
-    /// Near an edge the mean direction is the one that leads away from it (Camp, Boleng and Davies, Figure 6).
+    /// Near an edge the mean direction is the one that leads away from it (Camp, Boleng and Davies,
+    /// Figure 6).
     fn turn_from_edges(&self, at: Position, walk: &mut Walk) {
         let Area { corner, width, height } = self.area;
         let margin = width.min(height) / 10.0;

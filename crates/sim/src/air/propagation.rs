@@ -1,8 +1,8 @@
 //! Who hears whom, and how strongly.
 //!
-//! Sources: Rappaport, Wireless Communications, section 4.9 (log-distance path loss with shadowing); the unit
-//! disk with three ranges is that of ns-2. Nothing here changes during a run: there is no fading, and a pair of stations keeps
-//! its shadowing wherever they move.
+//! Sources: Rappaport, Wireless Communications, section 4.9 (log-distance path loss with
+//! shadowing); the unit disk with three ranges is that of ns-2. Nothing here changes during a run:
+//! there is no fading, and a pair of stations keeps its shadowing wherever they move.
 
 use std::fmt;
 
@@ -18,8 +18,8 @@ pub enum Propagation {
     LogDistance(LogDistance),
 }
 
-/// A frame is received if its sender is within range, no other signal from within the interference range of
-/// the receiver overlaps it, and the link does not lose it.
+/// A frame is received if its sender is within range, no other signal from within the interference
+/// range of the receiver overlaps it, and the link does not lose it.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct UnitDisk {
     /// How far frames are received, in metres.
@@ -42,42 +42,48 @@ pub enum Capture {
     /// All are lost.
     #[default]
     Off,
-    /// The frame on which the receiver is locked survives if every other sender is this many times as far away.
+    /// The frame on which the receiver is locked survives if every other sender is this many times
+    /// as far away.
     First(f64),
-    /// As "first"; also, a later frame takes over if all other senders are this many times as far away.
+    /// As "first"; also, a later frame takes over if all other senders are this many times as far
+    /// away.
     Any(f64),
 }
 
-/// Path loss of `reference_loss_db + 10 exponent log10(d / 1 m)`, shadowing, and bit errors by SINR.
+/// Path loss of `reference_loss_db + 10 exponent log10(d / 1 m)`, shadowing, and bit errors by
+/// SINR.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct LogDistance {
     /// Path-loss exponent.
     pub exponent: f64,
     /// Path loss at 1 m, in dB.
     pub reference_loss_db: f64,
-    /// Standard deviation of the shadowing in dB: one normal deviate for both directions of a pair, for all of
-    /// the run, cut at four deviations.
+    /// Standard deviation of the shadowing in dB: one normal deviate for both directions of a pair,
+    /// for all of the run, cut at four deviations.
     pub shadowing_db: f64,
     /// Transmit power, in dBm.
     pub tx_power_dbm: f64,
     /// Noise in the receiver's band, its noise figure included, in dBm.
     pub noise_floor_dbm: f64,
-    /// A receiver locks on no frame that is weaker, in dBm, and a CCA takes no weaker frame for a carrier. This is no data
-    /// sheet's sensitivity, at which most frames arrive: it must be so low that bit errors decide.
+    /// A receiver locks on no frame that is weaker, in dBm, and a CCA takes no weaker frame for a
+    /// carrier. This is no data sheet's sensitivity, at which most frames arrive: it must be so low
+    /// that bit errors decide.
     pub sensitivity_dbm: f64,
-    /// SINR in dB at its start below which a receiver does not lock on a frame; low enough for bit errors to decide.
+    /// SINR in dB at its start below which a receiver does not lock on a frame; low enough for bit
+    /// errors to decide.
     pub preamble_sinr_db: f64,
     /// Energy at which a CCA finds the channel busy, in dBm; above the noise.
     pub cca_threshold_dbm: f64,
     /// What a CCA listens for.
     pub cca_mode: CcaMode,
-    /// SINR in dB, everything else on air being interference, with which a later frame takes over a receiver that
-    /// is locked on another; `None`: it stays with the first.
+    /// SINR in dB, everything else on air being interference, with which a later frame takes over a
+    /// receiver that is locked on another; `None`: it stays with the first.
     pub capture_sinr_db: Option<f64>,
-    /// Co-channel rejection: a frame is lost if at any moment the ratio of its power to that of all other frames, in dB, is
-    /// below this. `None`: interference does what noise of the same power does, which flatters receivers of O-QPSK: at an
-    /// SINR of 1 dB 99 % of the frames of 127 octets arrive. Data sheets and measurements of 2.4 GHz radios need about
-    /// 3 dB between frames of the same kind.
+    /// Co-channel rejection: a frame is lost if at any moment the ratio of its power to that of all
+    /// other frames, in dB, is below this. `None`: interference does what noise of the same power
+    /// does, which flatters receivers of O-QPSK: at an SINR of 1 dB 99 % of the frames of 127
+    /// octets arrive. Data sheets and measurements of 2.4 GHz radios need about 3 dB between frames
+    /// of the same kind.
     pub co_channel_rejection_db: Option<f64>,
     /// A signal that is weaker at a station is nothing there, in dBm: the bound on who costs what.
     pub weakest_dbm: f64,
@@ -111,10 +117,11 @@ impl UnitDisk {
 }
 
 impl Default for LogDistance {
-    /// The 2.4 GHz band indoors: exponent 3, 40.2 dB at 1 m (free space at 2.44 GHz), 4 dB of shadowing, and a
-    /// CC2420 (SWRS041): 0 dBm, CCA at -77 dBm. The noise is such that 1 % of the frames of 20 octets fail at the
-    /// sensitivity of its data sheet, -95 dBm, which is how the standard defines that. A receiver locks from an SINR of
-    /// -5 dB on, as ns-3's `LrWpanPhy` does; at -4 dB one frame of 20 octets in 4000 arrives.
+    /// The 2.4 GHz band indoors: exponent 3, 40.2 dB at 1 m (free space at 2.44 GHz), 4 dB of
+    /// shadowing, and a CC2420 (SWRS041): 0 dBm, CCA at -77 dBm. The noise is such that 1 % of the
+    /// frames of 20 octets fail at the sensitivity of its data sheet, -95 dBm, which is how the
+    /// standard defines that. A receiver locks from an SINR of -5 dB on, as ns-3's `LrWpanPhy`
+    /// does; at -4 dB one frame of 20 octets in 4000 arrives.
     fn default() -> Self {
         Self {
             exponent: 3.0,
@@ -134,9 +141,10 @@ impl Default for LogDistance {
 }
 
 impl LogDistance {
-    /// Below 1 GHz with SUN FSK at 100 kbit/s: 31.2 dB at 1 m (free space at 868 MHz), 14 dBm, and the noise of a
-    /// receiver that does what the standard asks of one without FEC: at -88 dBm 10 % of the frames of 250 octets fail.
-    /// A receiver locks from an SINR of 0 dB on; no frame of 20 octets survives at 5 dB.
+    /// Below 1 GHz with SUN FSK at 100 kbit/s: 31.2 dB at 1 m (free space at 868 MHz), 14 dBm, and
+    /// the noise of a receiver that does what the standard asks of one without FEC: at -88 dBm 10 %
+    /// of the frames of 250 octets fail. A receiver locks from an SINR of 0 dB on; no frame of 20
+    /// octets survives at 5 dB.
     pub fn sun_fsk() -> Self {
         Self {
             reference_loss_db: 31.2,
@@ -156,8 +164,8 @@ pub(crate) trait Propagate: fmt::Debug + Send + Sync {
     /// Metres beyond which nothing is heard.
     fn reach(&self) -> f64;
 
-    /// What a station hears of another at this distance in metres; `shadowing` is called for the normal deviate of a pair that has
-    /// some.
+    /// What a station hears of another at this distance in metres; `shadowing` is called for the
+    /// normal deviate of a pair that has some.
     fn signal(&self, distance: f64, shadowing: &mut dyn FnMut() -> f64) -> Option<Strength>;
 
     /// Pairs have shadowing.
@@ -297,7 +305,8 @@ impl LogDistance {
     }
 }
 
-/// Standard deviations beyond which shadowing is cut, so that there is a distance beyond which nobody hears.
+/// Standard deviations beyond which shadowing is cut, so that there is a distance beyond which
+/// nobody hears.
 const SHADOWING_CUT: f64 = 4.0;
 /// Two stations are never nearer than this, in metres.
 const NEAREST: f64 = 1e-3;

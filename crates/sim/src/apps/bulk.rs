@@ -15,11 +15,13 @@ use crate::world::World;
 /// Octets that repeat in what a [`BulkSender`] without data sends.
 const PATTERN_LEN: usize = 1 << 16;
 
-/// A sender writes again when no more than this is unsent, or when a third of its buffer is free, so that it writes large
-/// pieces. The second matters in a long recovery, in which nothing is acknowledged and so no event asks for more.
+/// A sender writes again when no more than this is unsent, or when a third of its buffer is free,
+/// so that it writes large pieces. The second matters in a long recovery, in which nothing is
+/// acknowledged and so no event asks for more.
 const LOW_WATER: u32 = 32 * 1024;
 
-/// One for all runs, and never counted: neither a sender's start nor a handle to a piece of it costs anything.
+/// One for all runs, and never counted: neither a sender's start nor a handle to a piece of it
+/// costs anything.
 static PATTERN: [u8; PATTERN_LEN] = {
     let mut octets = [0; PATTERN_LEN];
     let mut i = 0;
@@ -75,7 +77,8 @@ pub struct BulkSenderConfig {
 }
 
 impl BulkSenderConfig {
-    /// A transfer to a port of a node. A multipath connection has a subflow on each of the node's paths, at most 8.
+    /// A transfer to a port of a node. A multipath connection has a subflow on each of the node's
+    /// paths, at most 8.
     pub fn new(to: NodeId, port: u16, content: Content, transport: impl Into<TransportConfig>) -> Self {
         let transport = transport.into();
         let payload = match transport {
@@ -186,7 +189,8 @@ impl BulkSender {
         }
     }
 
-    /// Its connection, from when it calls until that is over. [`World::info`](crate::world::World::info) has its figures.
+    /// Its connection, from when it calls until that is over.
+    /// [`World::info`](crate::world::World::info) has its figures.
     pub fn connection(&self) -> Option<ConnId> {
         self.id
     }
@@ -212,9 +216,9 @@ impl BulkSender {
         self.config.content.octets()
     }
 
-    /// The connection's figures at this moment, with the sender on `node`. The fields [`BulkSender::info`] and
-    /// [`BulkSender::multipath`] are as old as the last event, which may be long ago in a transfer that stalls. They are returned
-    /// once the connection is over.
+    /// The connection's figures at this moment, with the sender on `node`. The fields
+    /// [`BulkSender::info`] and [`BulkSender::multipath`] are as old as the last event, which may
+    /// be long ago in a transfer that stalls. They are returned once the connection is over.
     pub fn current(&self, world: &World, node: NodeId) -> (Option<Info>, Option<MultipathInfo>) {
         let live = self.id.and_then(|id| Some((id, world.info(node, id)?)));
         let Some((id, info)) = live else { return (self.info, self.multipath.clone()) };

@@ -1,5 +1,5 @@
-//! Datagrams at a constant rate or as a Poisson process, over UDP as it is: [`CbrSource`] and [`CbrSink`]. At the best rate
-//! they measure what a network carries.
+//! Datagrams at a constant rate or as a Poisson process, over UDP as it is: [`CbrSource`] and
+//! [`CbrSink`]. At the best rate they measure what a network carries.
 //!
 //! A datagram says which it is and when it was made, as in [`super::packets`].
 
@@ -53,7 +53,8 @@ impl CbrSource {
         Self { config, pace, sizes: None, next: None, sent: 0 }
     }
 
-    /// The same, with random numbers from a stream of that purpose: two sources of a node must not share one.
+    /// The same, with random numbers from a stream of that purpose: two sources of a node must not
+    /// share one.
     #[must_use]
     pub fn drawing_from(mut self, purpose: String) -> Self {
         self.pace.purpose = purpose.into();
@@ -67,7 +68,8 @@ impl CbrSource {
         self
     }
 
-    /// The same, with datagrams of these lengths, at most 65,535 octets; they are drawn from a stream of the source's purpose.
+    /// The same, with datagrams of these lengths, at most 65,535 octets; they are drawn from a
+    /// stream of the source's purpose.
     #[must_use]
     pub fn sized(mut self, sizes: Law) -> Self {
         self.sizes = Some((sizes, None));

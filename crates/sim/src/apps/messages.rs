@@ -1,9 +1,9 @@
-//! Messages that differ in length, that each have a connection of their own, or that are answered: [`MessageSource`] and
-//! [`MessageSink`].
+//! Messages that differ in length, that each have a connection of their own, or that are answered:
+//! [`MessageSource`] and [`MessageSink`].
 //!
-//! A message says which it is, when it was made, how long it is, and how long its reply is to be: it is known of each when all of it
-//! had arrived, and of a reply when the source had all of it. Messages that are all alike and share a connection are
-//! [`super::packets`].
+//! A message says which it is, when it was made, how long it is, and how long its reply is to be:
+//! it is known of each when all of it had arrived, and of a reply when the source had all of it.
+//! Messages that are all alike and share a connection are [`super::packets`].
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -52,7 +52,8 @@ pub struct MessageConfig {
     pub packets: u32,
     /// How long they are, [`LEAST_MESSAGE`] octets at least.
     pub sizes: Law,
-    /// How long replies are, if the next message waits for a reply to the last, [`LEAST_MESSAGE`] octets at least.
+    /// How long replies are, if the next message waits for a reply to the last, [`LEAST_MESSAGE`]
+    /// octets at least.
     pub replies: Option<Law>,
     /// How messages follow upon each other.
     pub spacing: Spacing,
@@ -62,7 +63,8 @@ pub struct MessageConfig {
     pub until: Option<Instant>,
     /// What carries them.
     pub via: Via,
-    /// The traffic, of which random numbers have their names: two sources of a node must not share one.
+    /// The traffic, of which random numbers have their names: two sources of a node must not share
+    /// one.
     pub name: String,
 }
 
@@ -248,7 +250,8 @@ pub struct MessageSource {
     unconnected: Option<(Flow, Instant)>,
     /// The message to which no datagram has answered, and when it is given up.
     asked: Option<(Head, Instant)>,
-    /// Replies, in order of arrival; the number and time are those of the message, and the source is the one that answered.
+    /// Replies, in order of arrival; the number and time are those of the message, and the source
+    /// is the one that answered.
     pub answered: Vec<Arrived>,
     /// Connections that failed, and messages that were given up.
     pub failures: u32,
@@ -480,7 +483,8 @@ pub struct MessageSink {
 }
 
 impl MessageSink {
-    /// A sink that listens to `port` for connections of that transport, or for datagrams if it is none.
+    /// A sink that listens to `port` for connections of that transport, or for datagrams if it is
+    /// none.
     pub fn new(port: u16, transport: Option<TransportConfig>) -> Self {
         let (open, seen) = (BTreeMap::new(), BTreeMap::new());
         Self { port, transport, open, arrived: Vec::new(), again: 0, wrong: 0, seen }

@@ -26,19 +26,24 @@ pub enum Spacing {
     /// A Poisson process.
     #[default]
     Poisson,
-    /// One packet in each interval while the source is on, and none while it is off: `{ on-off = { on = "500 ms", off = "500 ms" } }`. How
-    /// long it is on and off is exponentially distributed.
+    /// One packet in each interval while the source is on, and none while it is off:
+    /// `{ on-off = { on = "500 ms", off = "500 ms" } }`. How long it is on and off is exponentially
+    /// distributed.
     OnOff(OnOff),
-    /// The same with times on and off of a Pareto distribution, whose tail makes the traffic of many sources together bursty at all
-    /// scales of time (self-similar): `{ pareto-on-off = { on = "500 ms", off = "500 ms", shape = 1.5 } }`.
+    /// The same with times on and off of a Pareto distribution, whose tail makes the traffic of
+    /// many sources together bursty at all scales of time (self-similar):
+    /// `{ pareto-on-off = { on = "500 ms", off = "500 ms", shape = 1.5 } }`.
     ParetoOnOff(ParetoOnOff),
-    /// Packets at the times and of the lengths of a CSV file with the columns `time` and `bytes`: `{ trace = "packets.csv" }`. Times are from
-    /// the start of the source, in seconds or with a unit; sizes in bytes or with a unit, within the limits of `payload`, which is left out
-    /// as `interval` and `rate` are. A source that was down goes on with what is due then. Not over "mptcp".
+    /// Packets at the times and of the lengths of a CSV file with the columns `time` and `bytes`:
+    /// `{ trace = "packets.csv" }`. Times are from the start of the source, in seconds or with a
+    /// unit; sizes in bytes or with a unit, within the limits of `payload`, which is left out as
+    /// `interval` and `rate` are. A source that was down goes on with what is due then. Not over
+    /// "mptcp".
     Trace(TraceFile),
     /// The receiver answers each packet, and the source makes the next a while after the reply:
-    /// `{ request-response = { reply = "20 kB", think = "1 s" } }`. Only over UDP and TCP. `reply` is a size or a distribution, as `payload`;
-    /// `think` the mean of an exponential time (1 s). Over UDP a request without a reply is given up after `timeout` (2 s). Delays are from a
+    /// `{ request-response = { reply = "20 kB", think = "1 s" } }`. Only over UDP and TCP. `reply`
+    /// is a size or a distribution, as `payload`; `think` the mean of an exponential time (1 s).
+    /// Over UDP a request without a reply is given up after `timeout` (2 s). Delays are from a
     /// request to the whole reply, and a packet is delivered once it is answered.
     RequestResponse(RequestResponse),
 }
@@ -74,10 +79,12 @@ impl From<TraceFile> for String {
 pub struct RequestResponse {
     /// Payload of a reply, 20 B or more: a size or a distribution, as `payload`.
     pub reply: Sizes,
-    /// Mean time from a reply to the next request, exponentially distributed; also from the start to the first.
+    /// Mean time from a reply to the next request, exponentially distributed; also from the start
+    /// to the first.
     #[serde(default = "a_second")]
     pub think: Span,
-    /// After this a request without a reply is given up, and the source thinks again. Only over UDP.
+    /// After this a request without a reply is given up, and the source thinks again. Only over
+    /// UDP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "Span", extend("default" = "2 s")))]
     pub timeout: Option<Span>,
@@ -92,7 +99,8 @@ fn a_second() -> Span {
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct OnOff {
-    /// Mean time that the source is on. It starts as if it had run for ever, on with the probability of its share of the time.
+    /// Mean time that the source is on. It starts as if it had run for ever, on with the
+    /// probability of its share of the time.
     pub on: Span,
     /// Mean time that it is off.
     pub off: Span,
@@ -110,12 +118,13 @@ impl Default for OnOff {
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct ParetoOnOff {
-    /// Mean time that the source is on. It starts as if it had run for ever, on with the probability of its share of the time.
+    /// Mean time that the source is on. It starts as if it had run for ever, on with the
+    /// probability of its share of the time.
     pub on: Span,
     /// Mean time that it is off.
     pub off: Span,
-    /// The index of the tail, more than 1: a time is `k` times as long as the shortest, or longer, with the probability `k` to the minus
-    /// shape. Below 2 the variance is infinite.
+    /// The index of the tail, more than 1: a time is `k` times as long as the shortest, or longer,
+    /// with the probability `k` to the minus shape. Below 2 the variance is infinite.
     pub shape: f64,
 }
 
@@ -127,7 +136,8 @@ impl Default for ParetoOnOff {
 }
 
 impl Spacing {
-    /// Packets that a source makes at most which has that much time, the first at once; `None` if chance decides.
+    /// Packets that a source makes at most which has that much time, the first at once; `None` if
+    /// chance decides.
     pub(crate) fn most_packets(&self, time: Duration, interval: Duration) -> Option<u32> {
         match self {
             Self::Poisson | Self::RequestResponse(_) => None,
@@ -139,7 +149,8 @@ impl Spacing {
         }
     }
 
-    /// Mean times on and off, and the shape of their distribution if it is Pareto's; `None` if the source is always on.
+    /// Mean times on and off, and the shape of their distribution if it is Pareto's; `None` if the
+    /// source is always on.
     fn periods(&self) -> Option<(Duration, Duration, Option<f64>)> {
         match self {
             Self::Constant | Self::Poisson | Self::Trace(_) | Self::RequestResponse(_) => None,
@@ -148,7 +159,8 @@ impl Spacing {
         }
     }
 
-    /// What is wrong with the options, for sources that make packets in such an interval: the key, the reason, and what to do.
+    /// What is wrong with the options, for sources that make packets in such an interval: the key,
+    /// the reason, and what to do.
     pub(crate) fn check(&self, interval: Duration) -> Result<(), [&'static str; 3]> {
         let Some((on, off, shape)) = self.periods() else { return Ok(()) };
         if shape.is_some_and(|shape| !PARETO_SHAPES.contains(&shape)) {
@@ -196,7 +208,8 @@ pub(super) struct Pace {
     pub(super) purpose: Cow<'static, str>,
     /// There since the start.
     random: Option<Stream>,
-    /// The end of the time in which the source is on; there since the first packet, if it is off at times.
+    /// The end of the time in which the source is on; there since the first packet, if it is off at
+    /// times.
     on_until: Option<Instant>,
     /// When the source began, and the row of the next packet, if a file says when.
     traced: Option<(Instant, usize)>,
@@ -239,8 +252,9 @@ impl Pace {
         self.until.is_none_or(|until| at <= until)
     }
 
-    /// When the next packet is made after one at `at`, or after a reply at `at`, the one after `made` packets; `None` after the last,
-    /// and before the start. A constant rate draws no random number.
+    /// When the next packet is made after one at `at`, or after a reply at `at`, the one after
+    /// `made` packets; `None` after the last, and before the start. A constant rate draws no random
+    /// number.
     pub(super) fn next(&mut self, at: Instant, made: usize) -> Option<Instant> {
         if let (Spacing::Trace(trace), Some((begin, row))) = (&self.spacing, &mut self.traced) {
             *row += 1;
@@ -266,8 +280,9 @@ fn period(mean: Duration, shape: Option<f64>, random: &mut Stream) -> Duration {
     }
 }
 
-/// When a source that has run for ever is first on from `at` on, and until when it is then. What is left of a time that has begun before is
-/// exponential again, or of Pareto's a uniform share of one that is drawn by its length: of Pareto's distribution with a shape less by one.
+/// When a source that has run for ever is first on from `at` on, and until when it is then. What is
+/// left of a time that has begun before is exponential again, or of Pareto's a uniform share of one
+/// that is drawn by its length: of Pareto's distribution with a shape less by one.
 fn in_equilibrium(
     at: Instant,
     (on, off, shape): (Duration, Duration, Option<f64>),
@@ -362,7 +377,8 @@ mod tests {
         OnOff { on: Span(Duration::from_millis(on)), off: Span(Duration::from_millis(off)) }
     }
 
-    /// Also where the source is on for less than an interval at a time: what is left of one counts in the next time on.
+    /// Also where the source is on for less than an interval at a time: what is left of one counts
+    /// in the next time on.
     #[test]
     fn a_source_that_is_off_at_times_has_its_share_of_the_rate() {
         for (on, off) in [(500, 500), (200, 1000), (5, 20), (1, 1)] {
@@ -376,7 +392,8 @@ mod tests {
         }
     }
 
-    /// Times on and off without memory: a gap between packets is the interval unless the source went off in it, and then longer by times off.
+    /// Times on and off without memory: a gap between packets is the interval unless the source
+    /// went off in it, and then longer by times off.
     #[test]
     fn times_off_are_distributed_as_they_should() {
         let made = bursts(Spacing::OnOff(on_off(500, 300)), 20_000, 2);
@@ -409,8 +426,9 @@ mod tests {
         }
     }
 
-    /// The traffic of many such sources is self-similar with the Hurst parameter (3 - shape) / 2 (Taqqu, Willinger and Sherman, "Proof of
-    /// a fundamental result in self-similar traffic modeling", 1997), by the variance of what comes in longer and longer times.
+    /// The traffic of many such sources is self-similar with the Hurst parameter (3 - shape) / 2
+    /// (Taqqu, Willinger and Sherman, "Proof of a fundamental result in self-similar traffic
+    /// modeling", 1997), by the variance of what comes in longer and longer times.
     #[test]
     fn many_pareto_sources_together_are_self_similar() {
         for shape in [1.2, 1.6] {

@@ -1,8 +1,9 @@
-//! Packets that a source makes now and then, each of the same length, over one connection: [`PacketSource`] and
-//! [`PacketSink`].
+//! Packets that a source makes now and then, each of the same length, over one connection:
+//! [`PacketSource`] and [`PacketSink`].
 //!
-//! A packet says which it is and when it was made, so that the sink knows how long it took, and whether each came
-//! once and in order. When the transport first sent it is seen by an observer, [`FirstSent`].
+//! A packet says which it is and when it was made, so that the sink knows how long it took, and
+//! whether each came once and in order. When the transport first sent it is seen by an observer,
+//! [`FirstSent`].
 
 mod first_sent;
 
@@ -34,18 +35,22 @@ pub struct PacketSourceConfig {
     pub packets: u32,
     /// Octets of each, at least [`LEAST_PACKET`].
     pub payload: u16,
-    /// Mean time between two; they are made as a Poisson process, unless it is said otherwise ([`PacketSource::spaced`]).
+    /// Mean time between two; they are made as a Poisson process, unless it is said otherwise
+    /// ([`PacketSource::spaced`]).
     pub interval: Duration,
-    /// How the connection behaves. A multipath connection has a subflow on each of the node's paths.
+    /// How the connection behaves. A multipath connection has a subflow on each of the node's
+    /// paths.
     pub transport: TransportConfig,
-    /// How windows and time-outs of a multipath connection follow from the length of the path; as configured if not.
+    /// How windows and time-outs of a multipath connection follow from the length of the path; as
+    /// configured if not.
     pub adaptation: Option<Adaptation>,
-    /// Paths on which a multipath connection has subflows at a time, the best ones; the others stand by for when one of
-    /// these is lost.
+    /// Paths on which a multipath connection has subflows at a time, the best ones; the others
+    /// stand by for when one of these is lost.
     pub subflows: usize,
 }
 
-/// Connects, and again if the connection fails; makes packets as time goes on; closes when all are acknowledged.
+/// Connects, and again if the connection fails; makes packets as time goes on; closes when all are
+/// acknowledged.
 #[derive(Debug)]
 pub struct PacketSource {
     config: PacketSourceConfig,
@@ -114,7 +119,8 @@ impl PacketSource {
         self.before + self.made.len() as u64
     }
 
-    /// The same, with random numbers from a stream of that purpose: two sources of a node must not share one.
+    /// The same, with random numbers from a stream of that purpose: two sources of a node must not
+    /// share one.
     #[must_use]
     pub fn drawing_from(mut self, purpose: String) -> Self {
         self.pace.purpose = purpose.into();
@@ -250,7 +256,8 @@ impl App for PacketSource {
                 let acknowledged = self.acknowledged(ctx);
                 self.id = None;
                 if reason != CloseReason::Graceful && self.finished.is_none() {
-                    // What the peer has not acknowledged is told again; it knows by the numbers what it has.
+                    // What the peer has not acknowledged is told again; it knows by the numbers
+                    // what it has.
                     self.failures += 1;
                     self.base = acknowledged;
                 }

@@ -1,7 +1,8 @@
-//! Packets at a constant rate over RDCA ([`anabranch_core::rdca`]) over UDP: [`RdcaSource`] and [`RdcaSink`].
+//! Packets at a constant rate over RDCA ([`anabranch_core::rdca`]) over UDP: [`RdcaSource`] and
+//! [`RdcaSink`].
 //!
-//! A packet says which it is and when it was made, as in [`super::packets`]. What the sender has no room for waits in the
-//! application, and is counted there.
+//! A packet says which it is and when it was made, as in [`super::packets`]. What the sender has no
+//! room for waits in the application, and is counted there.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -46,8 +47,9 @@ pub struct RdcaConfig {
     pub from_port: u16,
     /// How many packets.
     pub packets: u32,
-    /// Bytes of each, at least [`super::packets::LEAST_PACKET`], and at most [`SenderConfig::longest`]. Longer ones are refused, and
-    /// never sent; what exceeds a datagram is cut.
+    /// Bytes of each, at least [`super::packets::LEAST_PACKET`], and at most
+    /// [`SenderConfig::longest`]. Longer ones are refused, and never sent; what exceeds a datagram
+    /// is cut.
     pub payload: u16,
     /// Time from one to the next, more than zero.
     pub interval: Duration,
@@ -64,7 +66,8 @@ impl RdcaConfig {
     }
 }
 
-/// Makes packets as time goes on, hands them to a sender as it takes them, and closes after the last.
+/// Makes packets as time goes on, hands them to a sender as it takes them, and closes after the
+/// last.
 #[derive(Debug)]
 pub struct RdcaSource {
     config: RdcaConfig,
@@ -124,7 +127,8 @@ impl RdcaSource {
         self
     }
 
-    /// The same, with packets of these lengths, which each fit into a datagram; they are drawn from a stream of the source's purpose.
+    /// The same, with packets of these lengths, which each fit into a datagram; they are drawn from
+    /// a stream of the source's purpose.
     #[must_use]
     pub fn sized(mut self, sizes: Law) -> Self {
         self.sizes = Some((sizes, None, Vec::new()));
@@ -136,7 +140,8 @@ impl RdcaSource {
         self.before + self.made.len() as u64
     }
 
-    /// The same, with random numbers from a stream of that purpose: two sources of a node must not share one.
+    /// The same, with random numbers from a stream of that purpose: two sources of a node must not
+    /// share one.
     #[must_use]
     pub fn drawing_from(mut self, purpose: String) -> Self {
         self.pace.purpose = purpose.into();
@@ -386,7 +391,8 @@ impl RdcaSink {
             SinkEvent::Ended { peer, end: how, .. } => {
                 let from = end(peer).0;
                 self.ended.push((from, how));
-                // A source that begins anew begins with its first packet, and one that found this sink restarted goes on.
+                // A source that begins anew begins with its first packet, and one that found this
+                // sink restarted goes on.
                 self.next.remove(&from);
             }
         }

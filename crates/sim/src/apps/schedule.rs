@@ -17,11 +17,13 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// Reads rows `time,bytes`: seconds or a span with its unit, and octets or a size with its unit.
+    /// Reads rows `time,bytes`: seconds or a span with its unit, and octets or a size with its
+    /// unit.
     ///
     /// # Errors
     ///
-    /// A row that is not so, or earlier than the one before it; a file without any; sizes above 4 GB, and none.
+    /// A row that is not so, or earlier than the one before it; a file without any; sizes above 4
+    /// GB, and none.
     pub fn parse(text: &str) -> Result<Self, FileError> {
         let hint = "a row is as `0.5,1200` or `500 ms,1.2 kB`";
         let rows = csv::timed_rows(text, "bytes", hint, |text| {

@@ -19,8 +19,8 @@ use crate::packet::{IpVersion, NodeId};
 use crate::stream::{ConnId, StreamEvent};
 use crate::world::World;
 
-/// The port on which a node takes requests and sessions. No registered service's, or Wireshark would take a
-/// captured session for that.
+/// The port on which a node takes requests and sessions. No registered service's, or Wireshark
+/// would take a captured session for that.
 pub const NODE_PORT: u16 = 47_200;
 /// The port on which a gateway takes sessions.
 pub const GATEWAY_PORT: u16 = 47_201;
@@ -51,8 +51,8 @@ pub struct SetSender {
     driver: Option<Driver<Sender>>,
     /// When the request was made.
     pub started: Option<Instant>,
-    /// When the connection that carries the octets was open: the first session, or for the baselines the plain
-    /// connection, once the node had answered.
+    /// When the connection that carries the octets was open: the first session, or for the
+    /// baselines the plain connection, once the node had answered.
     pub established: Option<Instant>,
     /// When the sender knew the outcome.
     pub finished: Option<Instant>,
@@ -85,7 +85,8 @@ impl SetSender {
         self.driver.as_ref().map_or(0, |d| d.totals_of_dialled().retransmissions)
     }
 
-    /// [`SetSender::retransmissions`] at this moment, with the sender on `node`; a connection that stalls reports late.
+    /// [`SetSender::retransmissions`] at this moment, with the sender on `node`; a connection that
+    /// stalls reports late.
     pub fn current_retransmissions(&self, world: &World, node: NodeId) -> u64 {
         self.driver.as_ref().map_or(0, |d| d.current_totals_of_dialled(world, node).retransmissions)
     }
@@ -159,7 +160,8 @@ impl SetRelay {
         self.driver.totals_of_dialled()
     }
 
-    /// [`SetRelay::wireless_totals`] at this moment, with the relay on `node`; a connection that stalls reports late.
+    /// [`SetRelay::wireless_totals`] at this moment, with the relay on `node`; a connection that
+    /// stalls reports late.
     pub fn current_wireless_totals(&self, world: &World, node: NodeId) -> LegTotals {
         self.driver.current_totals_of_dialled(world, node)
     }

@@ -29,14 +29,16 @@ pub enum Sizes {
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Drawn {
-    /// Exponentially distributed: `{ exponential = { mean = "500 B", most = "1400 B" } }`. What is longer than `most` is cut to it, which
-    /// makes the mean less than `mean`; `rate` counts with the mean that is left.
+    /// Exponentially distributed: `{ exponential = { mean = "500 B", most = "1400 B" } }`. What is
+    /// longer than `most` is cut to it, which makes the mean less than `mean`; `rate` counts with
+    /// the mean that is left.
     Exponential(Exponential),
-    /// Pareto's distribution, of which few are very long: `{ pareto = { mean = "20 kB", shape = 1.2, most = "10 MB" } }`. `most` as with
+    /// Pareto's distribution, of which few are very long:
+    /// `{ pareto = { mean = "20 kB", shape = 1.2, most = "10 MB" } }`. `most` as with
     /// `exponential`.
     Pareto(Pareto),
-    /// Pairs of a size and the share of packets that are no longer, from 0 (or more) to 1, between which sizes are evenly distributed:
-    /// `{ cdf = [["1 kB", 0], ["10 kB", 0.7], ["1 MB", 1]] }`.
+    /// Pairs of a size and the share of packets that are no longer, from 0 (or more) to 1, between
+    /// which sizes are evenly distributed: `{ cdf = [["1 kB", 0], ["10 kB", 0.7], ["1 MB", 1]] }`.
     Cdf(Vec<(Size, f64)>),
 }
 
@@ -59,8 +61,8 @@ pub struct Exponential {
 pub struct Pareto {
     /// Mean before `most` cuts it.
     pub mean: Size,
-    /// The index of the tail, more than 1: a packet has `k` times the octets of the shortest, or more, with the probability `k` to the
-    /// minus shape. Below 2 the variance is infinite.
+    /// The index of the tail, more than 1: a packet has `k` times the octets of the shortest, or
+    /// more, with the probability `k` to the minus shape. Below 2 the variance is infinite.
     #[serde(default = "usual")]
     pub shape: f64,
     /// What is longer is cut to this; the most that a packet may have if it is not given.
@@ -223,7 +225,8 @@ impl Law {
         (self.bounds.least == self.bounds.most && !is_listed).then_some(self.bounds.most)
     }
 
-    /// Mean octets: the integral of the share of those that are longer, over the sizes that there may be.
+    /// Mean octets: the integral of the share of those that are longer, over the sizes that there
+    /// may be.
     pub fn mean(&self) -> f64 {
         let (least, most) = (f64::from(self.bounds.least), f64::from(self.bounds.most));
         match &self.shape {

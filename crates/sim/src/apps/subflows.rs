@@ -14,7 +14,8 @@ use crate::transport::TransportConfig;
 /// How a multipath connection uses the node's paths. TCP takes no notice of it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PathUse {
-    /// Paths that have a subflow at a time, the best ones, at least 1; the others stand by for when one of these is lost.
+    /// Paths that have a subflow at a time, the best ones, at least 1; the others stand by for when
+    /// one of these is lost.
     pub subflows: usize,
     /// Octets of payload in a segment: what is known of a path holds for segments of that length.
     pub payload: u16,
@@ -24,9 +25,9 @@ pub struct PathUse {
     pub adaptation: Option<Adaptation>,
 }
 
-/// Numbers of paths, each of which begins at an interface of the node ([`crate::sim::Builder::pin_path`]): at the first a
-/// connection is opened, and TCP stays there. A multipath connection has a subflow on each. Without any they are where routing
-/// sends them.
+/// Numbers of paths, each of which begins at an interface of the node
+/// ([`crate::sim::Builder::pin_path`]): at the first a connection is opened, and TCP stays there. A
+/// multipath connection has a subflow on each. Without any they are where routing sends them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Interfaces {
     paths: [u8; MOST],
@@ -105,8 +106,9 @@ impl Subflows {
         Self { paths, tcp: None, open: Vec::new() }
     }
 
-    /// Something was acknowledged. One that is alone may have waited for the peer to show that it speaks Multipath TCP: that
-    /// is known with the first acknowledgement. Several learn how their paths are by now.
+    /// Something was acknowledged. One that is alone may have waited for the peer to show that it
+    /// speaks Multipath TCP: that is known with the first acknowledgement. Several learn how their
+    /// paths are by now.
     pub(super) fn on_writable(&mut self, ctx: &mut Ctx<'_>, id: ConnId) {
         if self.open.len() == 1 {
             self.follow_paths(ctx, id);
@@ -115,8 +117,8 @@ impl Subflows {
         }
     }
 
-    /// Opens the connection, for so many segments, on the path that is best for them. `None` as long as the node builds
-    /// paths and none is ready.
+    /// Opens the connection, for so many segments, on the path that is best for them. `None` as
+    /// long as the node builds paths and none is ready.
     pub(super) fn connect(
         &mut self,
         ctx: &mut Ctx<'_>,
@@ -139,8 +141,9 @@ impl Subflows {
         Some(connected)
     }
 
-    /// The path on which so many segments are expected to arrive first, of those that are to be used at a time, and its
-    /// length. What opens on another takes one or two round trips before it can be left for this one.
+    /// The path on which so many segments are expected to arrive first, of those that are to be
+    /// used at a time, and its length. What opens on another takes one or two round trips before it
+    /// can be left for this one.
     fn fastest(&self, ctx: &mut Ctx<'_>, segments: u64) -> Option<(u8, u32)> {
         let candidates: Vec<(u8, u32)> =
             ctx.paths().take(self.paths.subflows.max(1)).map(|path| (path.id, path.hops())).collect();

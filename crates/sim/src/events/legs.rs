@@ -1,4 +1,5 @@
-//! The ways of nodes that move, as a log has them: one record when a node begins to move in a straight line.
+//! The ways of nodes that move, as a log has them: one record when a node begins to move in a
+//! straight line.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

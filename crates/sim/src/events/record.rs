@@ -1,5 +1,6 @@
-//! One record on its way into the log. Numbers are of variable length: seven bits in each octet, the lowest first, and bit 7
-//! where more follow (LEB128); differences are folded so that small ones of either sign are short.
+//! One record on its way into the log. Numbers are of variable length: seven bits in each octet,
+//! the lowest first, and bit 7 where more follow (LEB128); differences are folded so that small
+//! ones of either sign are short.
 
 use anabranch_wire::eventlog::MAGIC;
 

@@ -1,25 +1,30 @@
-//! One direction of a cable, a point-to-point link: a queue, a transmitter, a delay, a lossy channel.
+//! One direction of a cable, a point-to-point link: a queue, a transmitter, a delay, a lossy
+//! channel.
 //!
 //! # Method
 //!
-//! A cable needs no event of its own for the end of a transmission. When a packet is accepted, the instants at
-//! which its transmission starts and ends and at which it arrives are already decided by those before it; so
-//! it goes into one first-in first-out list with these times, and only the arrival at the head of the list is
-//! a pending event. The queue's length at any instant follows from the start times.
+//! A cable needs no event of its own for the end of a transmission. When a packet is accepted, the
+//! instants at which its transmission starts and ends and at which it arrives are already decided
+//! by those before it; so it goes into one first-in first-out list with these times, and only the
+//! arrival at the head of the list is a pending event. The queue's length at any instant follows
+//! from the start times.
 //!
 //! # Semantics
 //!
-//! * The queue holds packets that wait; the one in transmission has left it (as in ns-2 and ns-3). A packet
-//!   is dropped when the queue, at its limit, would have to hold it; an idle transmitter always accepts.
+//! * The queue holds packets that wait; the one in transmission has left it (as in ns-2 and ns-3).
+//!   A packet is dropped when the queue, at its limit, would have to hold it; an idle transmitter
+//!   always accepts.
 //! * A lost packet takes its transmission time and is lost at the far end.
-//! * Going down cuts what is queued and in transmission; what has left the transmitter arrives. While down,
-//!   nothing is accepted.
-//! * A new rate holds from the next transmission on; the running one ends as it began. So do new losses. A new delay holds for all that has
-//!   not left the transmitter.
-//! * A cable that follows a [`Course`] sends by it, and a packet takes the delay of the moment at which it leaves the transmitter. Packets
-//!   do not overtake: one with a shorter delay arrives with the one before it.
-//! * A queue with a [`discipline`](super::discipline) of its own is asked for the next packet when the transmitter is free. Only then the packet enters the
-//!   list, and there is a second pending event, for that moment.
+//! * Going down cuts what is queued and in transmission; what has left the transmitter arrives.
+//!   While down, nothing is accepted.
+//! * A new rate holds from the next transmission on; the running one ends as it began. So do new
+//!   losses. A new delay holds for all that has not left the transmitter.
+//! * A cable that follows a [`Course`] sends by it, and a packet takes the delay of the moment at
+//!   which it leaves the transmitter. Packets do not overtake: one with a shorter delay arrives
+//!   with the one before it.
+//! * A queue with a [`discipline`](super::discipline) of its own is asked for the next packet when
+//!   the transmitter is free. Only then the packet enters the list, and there is a second pending
+//!   event, for that moment.
 
 mod varied;
 
@@ -38,7 +43,8 @@ use crate::packet::{Flow, PacketHandle};
 use crate::random::Stream;
 use varied::{Varied, Way};
 
-/// A packet in the link; small, since there are many. It leaves the transmitter at `arrival - delay`, if nothing varies.
+/// A packet in the link; small, since there are many. It leaves the transmitter at
+/// `arrival - delay`, if nothing varies.
 #[derive(Clone, Copy, Debug)]
 struct InFlight {
     /// Leaves the queue.
@@ -78,7 +84,8 @@ pub enum Offer {
     Accepted,
     /// Not looked at: [`Cable::depart`] is due now, and comes first.
     DepartFirst,
-    /// Given to the queue's discipline; at this time, if there is one, [`Cable::depart`] is due. See [`Cable::take_dropped`].
+    /// Given to the queue's discipline; at this time, if there is one, [`Cable::depart`] is due.
+    /// See [`Cable::take_dropped`].
     Waits(Option<Instant>),
     /// Refused; the caller drops it.
     Refused(LinkDrop),
@@ -106,7 +113,8 @@ pub struct Cable {
     /// How many of `flights`, from the back, still waited when last looked at.
     waiting: usize,
     waiting_bytes: u64,
-    /// A queue with a discipline of its own; `None` drops from its tail. Then nothing in `flights` waits.
+    /// A queue with a discipline of its own; `None` drops from its tail. Then nothing in `flights`
+    /// waits.
     managed: Option<Box<Managed>>,
     /// When the transmitter is free.
     free_at: Instant,
@@ -209,7 +217,8 @@ impl Cable {
         self.varied.get_or_insert_default()
     }
 
-    /// Its configuration, with the rate that was set last. See [`Cable::rate`] for that of a course.
+    /// Its configuration, with the rate that was set last. See [`Cable::rate`] for that of a
+    /// course.
     pub fn config(&self) -> &LinkConfig {
         &self.config
     }
@@ -316,7 +325,8 @@ impl Cable {
         self.flights.back().map(|flight| flight.handle)
     }
 
-    /// When the transmitter begins with the packet that was accepted last, if that is still in the link.
+    /// When the transmitter begins with the packet that was accepted last, if that is still in the
+    /// link.
     pub(crate) fn last_start(&self) -> Option<Instant> {
         self.flights.back().map(|flight| flight.start)
     }
@@ -330,7 +340,8 @@ impl Cable {
     /// Offers a packet, of a flow that is asked for by a discipline only.
     #[inline(always)]
     pub fn offer(&mut self, now: Instant, handle: PacketHandle, flow: impl FnOnce() -> Flow) -> Offer {
-        // One comparison for what most links are: up, with a queue that drops from its tail, at a steady rate.
+        // One comparison for what most links are: up, with a queue that drops from its tail, at a
+        // steady rate.
         if !self.is_plain {
             return self.offer_otherwise(now, handle, flow());
         }
@@ -364,7 +375,8 @@ impl Cable {
         if first { Offer::AcceptedFirst(arrival) } else { Offer::Accepted }
     }
 
-    /// The transmitter sends a packet from `start` on: when it arrives, and whether it is the next that does.
+    /// The transmitter sends a packet from `start` on: when it arrives, and whether it is the next
+    /// that does.
     #[inline(always)]
     fn transmit(&mut self, start: Instant, mut handle: PacketHandle) -> (Instant, bool) {
         let since = || earliest(&self.flights, start);
@@ -386,7 +398,8 @@ impl Cable {
         self.pace().map_or(self.free_at.max(now), |pace| pace.start(now, self.free_at))
     }
 
-    /// Offers a packet to a link that is down, that varies, or that has a queue with a discipline of its own.
+    /// Offers a packet to a link that is down, that varies, or that has a queue with a discipline
+    /// of its own.
     #[cold]
     fn offer_otherwise(&mut self, now: Instant, mut handle: PacketHandle, flow: Flow) -> Offer {
         if !self.up {
@@ -431,7 +444,8 @@ impl Cable {
         }
     }
 
-    /// The transmitter is free and takes a packet of a queue with a discipline, if it is to do so now.
+    /// The transmitter is free and takes a packet of a queue with a discipline, if it is to do so
+    /// now.
     pub fn depart(&mut self, now: Instant) -> Departure {
         self.tell_rate(now);
         let Some(managed) = self.managed.as_mut().filter(|managed| managed.due == Some(now)) else {
@@ -498,7 +512,8 @@ impl Cable {
         }
         let next = self.flights.front().map(|f| f.arrival);
         if next.is_none() {
-            // Begins at its first place again, which is in the cache; else it would wander through all of them.
+            // Begins at its first place again, which is in the cache; else it would wander through
+            // all of them.
             self.flights.clear();
         }
         let lost = flight.handle.lost;
@@ -547,8 +562,8 @@ impl Cable {
         self.is_plain = up && self.managed.is_none() && self.varied.is_none();
     }
 
-    /// Sets the rate in bit/s, at least 1, for every transmission that starts after `now`; without effect on when packets leave if a
-    /// course says that. Returns as [`Cable::take_down`].
+    /// Sets the rate in bit/s, at least 1, for every transmission that starts after `now`; without
+    /// effect on when packets leave if a course says that. Returns as [`Cable::take_down`].
     pub fn set_rate(&mut self, now: Instant, rate: u64) -> Option<Instant> {
         self.config.rate = rate;
         if let Some(managed) = &mut self.managed {
@@ -559,8 +574,8 @@ impl Cable {
         self.restart()
     }
 
-    /// Sets the delay of all packets that have not left the transmitter; without effect if it follows a course. None of them overtakes those
-    /// before it. Returns as [`Cable::take_down`].
+    /// Sets the delay of all packets that have not left the transmitter; without effect if it
+    /// follows a course. None of them overtakes those before it. Returns as [`Cable::take_down`].
     pub fn set_delay(&mut self, now: Instant, delay: Duration) -> Option<Instant> {
         self.vary();
         self.config.delay = delay;
@@ -575,9 +590,9 @@ impl Cable {
         self.restart()
     }
 
-    /// Sets how packets are lost whose transmission starts after `now`. Those that wait for the opportunities or rates of a course keep what
-    /// was decided of them if the link layer repeats packets. `stream` makes the random stream for a purpose. Returns as
-    /// [`Cable::take_down`].
+    /// Sets how packets are lost whose transmission starts after `now`. Those that wait for the
+    /// opportunities or rates of a course keep what was decided of them if the link layer repeats
+    /// packets. `stream` makes the random stream for a purpose. Returns as [`Cable::take_down`].
     pub fn set_loss(
         &mut self,
         now: Instant,
@@ -586,7 +601,8 @@ impl Cable {
     ) -> Option<Instant> {
         self.config.loss = loss;
         self.losses_set += 1;
-        // A stream of its own for each change, so that the packets after it meet the same channel whatever was before it.
+        // A stream of its own for each change, so that the packets after it meet the same channel
+        // whatever was before it.
         let stream = |purpose: &str| stream(&format!("{purpose} {}", self.losses_set));
         self.channel = (loss != LossModel::None).then(|| channel(&self.config, "loss", &stream));
         if self.acks.is_some() {
@@ -649,7 +665,8 @@ impl Cable {
     #[inline]
     fn schedule(&mut self, start: Instant, flight: InFlight) -> InFlight {
         if self.last_transmission.0 != flight.len() {
-            // Here, since most links do not come here for most packets: without a length that is remembered, those that vary always do.
+            // Here, since most links do not come here for most packets: without a length that is
+            // remembered, those that vary always do.
             if self.varied.is_some() {
                 return self.schedule_varied(start, flight, None);
             }
@@ -662,7 +679,8 @@ impl Cable {
         InFlight { start, arrival: end + self.config.delay, ..flight }
     }
 
-    /// [`Cable::schedule`] where something varies. `planned` is what was planned of the packet before.
+    /// [`Cable::schedule`] where something varies. `planned` is what was planned of the packet
+    /// before.
     #[cold]
     fn schedule_varied(
         &mut self,

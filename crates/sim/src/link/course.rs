@@ -1,7 +1,8 @@
-//! Rates and delays that vary in time, as files say: [`Opportunities`] in the format of mahimahi, [`Steps`] as CSV.
+//! Rates and delays that vary in time, as files say: [`Opportunities`] in the format of mahimahi,
+//! [`Steps`] as CSV.
 //!
-//! All of a course is known before a run, so a cable still decides when a packet comes when it will arrive, and needs no event of its
-//! own for a step.
+//! All of a course is known before a run, so a cable still decides when a packet comes when it will
+//! arrive, and needs no event of its own for a step.
 
 mod read;
 mod steps;
@@ -12,7 +13,8 @@ use anabranch_core::time::{Duration, Instant};
 
 pub use steps::Steps;
 
-/// Octets of an opportunity, as `mm-link` counts them: a packet of 1500 octets and the header that its TUN device puts before it.
+/// Octets of an opportunity, as `mm-link` counts them: a packet of 1500 octets and the header that
+/// its TUN device puts before it.
 const OPPORTUNITY: u32 = 1504;
 /// Octets that `mm-link` counts for a packet beside its own.
 const HEADER: u32 = 4;
@@ -24,8 +26,8 @@ const USUAL_PACKET: u64 = 1500;
 pub struct Course {
     /// When packets may leave; the rate of the link's configuration if there is none.
     pub rate: Option<RateCourse>,
-    /// From the end of transmission to arrival, in nanoseconds by the end of transmission; the delay of the configuration if there is
-    /// none.
+    /// From the end of transmission to arrival, in nanoseconds by the end of transmission; the
+    /// delay of the configuration if there is none.
     pub delay: Option<Arc<Steps>>,
 }
 
@@ -41,12 +43,14 @@ impl Course {
 pub enum RateCourse {
     /// At these moments.
     Opportunities(Arc<Opportunities>),
-    /// At these rates, in bit/s. An octet leaves at the rate of its own moment, so that a packet may begin at one rate and end at another.
+    /// At these rates, in bit/s. An octet leaves at the rate of its own moment, so that a packet
+    /// may begin at one rate and end at another.
     Steps(Arc<Steps>),
 }
 
 impl RateCourse {
-    /// The mean rate in bit/s, at least 1: over one round if it repeats, and else over the time until the last value holds.
+    /// The mean rate in bit/s, at least 1: over one round if it repeats, and else over the time
+    /// until the last value holds.
     pub fn mean_rate(&self) -> u64 {
         match self {
             Self::Opportunities(opportunities) => opportunities.mean_rate(),
@@ -64,11 +68,12 @@ impl RateCourse {
     }
 }
 
-/// Moments at which 1500 octets may leave, as a file for mahimahi's `mm-link` has them: a whole number of milliseconds on each line,
-/// in order. The same again follows after the last of them.
+/// Moments at which 1500 octets may leave, as a file for mahimahi's `mm-link` has them: a whole
+/// number of milliseconds on each line, in order. The same again follows after the last of them.
 ///
-/// Packets share an opportunity, and one that does not fit into what is left of it goes on in the next. What is not used is lost; a
-/// packet that comes at the moment of an opportunity or later has missed it.
+/// Packets share an opportunity, and one that does not fit into what is left of it goes on in the
+/// next. What is not used is lost; a packet that comes at the moment of an opportunity or later has
+/// missed it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Opportunities {
     /// In order; the last one is more than 0.
@@ -133,7 +138,8 @@ impl Pace {
         }
     }
 
-    /// When a packet that comes now would leave the queue, the last one before it being done at `free_at`.
+    /// When a packet that comes now would leave the queue, the last one before it being done at
+    /// `free_at`.
     pub(super) fn start(&self, now: Instant, free_at: Instant) -> Instant {
         match self {
             // What has begun at this moment or before is gone.
@@ -143,7 +149,8 @@ impl Pace {
         }
     }
 
-    /// Sends a packet from `start` on: when its last octet is gone, and when the next one may begin.
+    /// Sends a packet from `start` on: when its last octet is gone, and when the next one may
+    /// begin.
     pub(super) fn send(&mut self, start: Instant, octets: u32) -> (Instant, Instant) {
         let Self::Opportunities { course, next, left } = self else {
             let Self::Steps(steps) = self else { unreachable!("there are two courses") };
@@ -168,8 +175,9 @@ impl Pace {
         }
     }
 
-    /// What ends by then has left when all is cut at `now`. Transmissions that begin and end with an opportunity of this moment have not:
-    /// else it would matter which of two events comes first.
+    /// What ends by then has left when all is cut at `now`. Transmissions that begin and end with
+    /// an opportunity of this moment have not: else it would matter which of two events comes
+    /// first.
     pub(super) fn last_before(&self, now: Instant) -> Instant {
         match self {
             Self::Opportunities { .. } => Instant::from_nanos(now.as_nanos().saturating_sub(1)),
@@ -177,7 +185,8 @@ impl Pace {
         }
     }
 
-    /// All that was to leave after `now` does not: when the next packet may begin, that was planned for `free_at`.
+    /// All that was to leave after `now` does not: when the next packet may begin, that was planned
+    /// for `free_at`.
     pub(super) fn cut(&mut self, now: Instant, free_at: Instant) -> Instant {
         match self {
             Self::Steps(_) => free_at.min(now),

@@ -1,8 +1,9 @@
-//! Queue disciplines: which of the packets that wait for a link's transmitter goes next, and which never does.
+//! Queue disciplines: which of the packets that wait for a link's transmitter goes next, and which
+//! never does.
 //!
-//! Without one a link drops from its tail, and then it is decided when a packet comes when it will go ([`crate::link`]). With one that
-//! is decided when the transmitter is free. A discipline is a file of its own, and [`DisciplineConfig`] the only place that names them
-//! all.
+//! Without one a link drops from its tail, and then it is decided when a packet comes when it will
+//! go ([`crate::link`]). With one that is decided when the transmitter is free. A discipline is a
+//! file of its own, and [`DisciplineConfig`] the only place that names them all.
 
 pub mod codel;
 pub mod fq_codel;
@@ -31,26 +32,31 @@ use red::{Red, RedConfig};
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum DisciplineConfig {
-    /// In the order in which they come, dropped when the queue is full, and marked above `ecn_threshold`.
+    /// In the order in which they come, dropped when the queue is full, and marked above
+    /// `ecn_threshold`.
     #[default]
     DropTail,
-    /// CoDel (RFC 8289): once packets have waited for more than `target` for as long as `interval`, one is told of, and then more and
-    /// more often: it is marked if its transport understands ECN, and otherwise dropped. `{ codel = { target = "5 ms", interval =
-    /// "100 ms" } }` if they are not given. `target` should be more than the transmission of a packet takes: where marks alone do not
-    /// shorten the queue, nearly all packets that cannot be marked are dropped.
+    /// CoDel (RFC 8289): once packets have waited for more than `target` for as long as `interval`,
+    /// one is told of, and then more and more often: it is marked if its transport understands ECN,
+    /// and otherwise dropped. `{ codel = { target = "5 ms", interval = "100 ms" } }` if they are
+    /// not given. `target` should be more than the transmission of a packet takes: where marks
+    /// alone do not shorten the queue, nearly all packets that cannot be marked are dropped.
     Codel(CodelConfig),
-    /// FQ-CoDel (RFC 8290): each flow has a queue of its own, as "codel" has it, the queues take turns by octets, and a flow that sends
-    /// little does not wait for those that send much. Flows are told apart by addresses, transport and ports; `queue` limits all together.
+    /// FQ-CoDel (RFC 8290): each flow has a queue of its own, as "codel" has it, the queues take
+    /// turns by octets, and a flow that sends little does not wait for those that send much. Flows
+    /// are told apart by addresses, transport and ports; `queue` limits all together.
     FqCodel(FqCodelConfig),
-    /// PIE (RFC 8033): a controller sets the share of packets that is told of congestion so that packets wait for `target`.
+    /// PIE (RFC 8033): a controller sets the share of packets that is told of congestion so that
+    /// packets wait for `target`.
     Pie(PieConfig),
-    /// RED (Floyd and Jacobson, 1993): the share of packets that is told of congestion grows with the mean length of the queue, from `min`
-    /// to `max`.
+    /// RED (Floyd and Jacobson, 1993): the share of packets that is told of congestion grows with
+    /// the mean length of the queue, from `min` to `max`.
     Red(RedConfig),
 }
 
 impl DisciplineConfig {
-    /// The discipline of a link; `None` if it drops from its tail and does no more. `stream` makes the random stream for a purpose.
+    /// The discipline of a link; `None` if it drops from its tail and does no more. `stream` makes
+    /// the random stream for a purpose.
     pub(super) fn make(
         &self,
         link: &LinkConfig,
@@ -86,7 +92,8 @@ impl DisciplineConfig {
 
 /// Orders the packets that wait for a transmitter.
 pub trait Discipline: fmt::Debug + Send {
-    /// A packet of a flow can go to the transmitter at once: nothing waits, and nothing is under way. It may be marked; false if it is dropped.
+    /// A packet of a flow can go to the transmitter at once: nothing waits, and nothing is under
+    /// way. It may be marked; false if it is dropped.
     fn pass(&mut self, now: Instant, packet: &mut PacketHandle, flow: Flow, verdicts: &mut Verdicts) -> bool;
 
     /// A packet of a flow comes that has to wait, if it or others are not dropped for it.
@@ -122,8 +129,8 @@ impl Verdicts {
         self.dropped.push((packet, LinkDrop::QueueFull));
     }
 
-    /// Marks a packet, if its transport understands that (RFC 3168), to tell of congestion. If this returns false, the discipline has to
-    /// drop the packet by [`Verdicts::drop_early`].
+    /// Marks a packet, if its transport understands that (RFC 3168), to tell of congestion. If this
+    /// returns false, the discipline has to drop the packet by [`Verdicts::drop_early`].
     pub fn marks(&mut self, packet: &mut PacketHandle) -> bool {
         if !packet.ecn.is_capable() {
             return false;

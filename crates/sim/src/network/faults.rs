@@ -55,7 +55,8 @@ impl Network {
         self.watch_plans(now, link);
     }
 
-    /// Changes the delay of one direction of a cable, for packets that have not left its transmitter.
+    /// Changes the delay of one direction of a cable, for packets that have not left its
+    /// transmitter.
     pub fn set_delay(&mut self, now: Instant, link: LinkId, delay: Duration) {
         let Some(cable) = self.graph.link_mut(link).cable_mut() else { return };
         let next = cable.set_delay(now, delay);
@@ -64,7 +65,8 @@ impl Network {
         self.note(now, None, format_args!("{name}: a delay of {} s", delay.as_secs_f64()));
     }
 
-    /// Changes how one direction of a cable loses packets whose transmission has not begun. `stream` makes the random stream for a purpose.
+    /// Changes how one direction of a cable loses packets whose transmission has not begun.
+    /// `stream` makes the random stream for a purpose.
     pub(crate) fn set_loss(
         &mut self,
         now: Instant,

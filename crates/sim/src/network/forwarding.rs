@@ -1,7 +1,9 @@
-//! Forwarding: packets are made, take the next link of their way, lose a hop, are cut, dropped or delivered.
+//! Forwarding: packets are made, take the next link of their way, lose a hop, are cut, dropped or
+//! delivered.
 //!
-//! What a node does beyond that is the affair of its hooks ([`super::hook`]), what happens on a link that of its medium
-//! ([`super::medium`]). A packet over cables through nodes without hooks meets neither.
+//! What a node does beyond that is the affair of its hooks ([`super::hook`]), what happens on a
+//! link that of its medium ([`super::medium`]). A packet over cables through nodes without hooks
+//! meets neither.
 
 use anabranch_core::segment::Segment;
 use anabranch_core::time::Instant;
@@ -45,8 +47,8 @@ pub(super) struct Relay {
     pub(super) reassembly: Reassembly,
 }
 
-/// What a packet has been through at a node, for a router that may have to find it another way. One register holds it:
-/// every hop passes it on.
+/// What a packet has been through at a node, for a router that may have to find it another way. One
+/// register holds it: every hop passes it on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Past {
     /// A node, or [`NodeId::BROADCAST`] for none.
@@ -173,7 +175,8 @@ impl Network {
         self.packets.insert(packet)
     }
 
-    /// A packet is at the far end of a link. A segment comes out if it was for the node there and is whole.
+    /// A packet is at the far end of a link. A segment comes out if it was for the node there and
+    /// is whole.
     pub(super) fn arrive(&mut self, now: Instant, link: LinkId, handle: PacketHandle) -> Option<Delivery> {
         let this = self.graph.link(link);
         self.arrive_at(now, (link, this.from(), this.to()), handle)

@@ -1,5 +1,5 @@
-//! The graph: nodes and their names, links, and what static routing knows of both. It holds no packets and schedules
-//! nothing.
+//! The graph: nodes and their names, links, and what static routing knows of both. It holds no
+//! packets and schedules nothing.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -20,7 +20,8 @@ pub enum Forwarding {
     Off,
 }
 
-/// The state of a node that every hop reads. Names are kept apart, so that many nodes fit into the cache.
+/// The state of a node that every hop reads. Names are kept apart, so that many nodes fit into the
+/// cache.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Node {
     pub(super) forwarding: Forwarding,
@@ -139,9 +140,9 @@ impl Graph {
         self.pins.push(Pin { at, to, link });
     }
 
-    /// Makes `at` send packets for `to` that bear the path number `path` by `link`, whether the link is up or not. While it is
-    /// down they are dropped there: no other way is looked for. Path 0 is the shortest way. Of two links for one path the first
-    /// holds.
+    /// Makes `at` send packets for `to` that bear the path number `path` by `link`, whether the
+    /// link is up or not. While it is down they are dropped there: no other way is looked for. Path
+    /// 0 is the shortest way. Of two links for one path the first holds.
     pub fn pin_path(&mut self, at: NodeId, to: NodeId, path: u8, link: LinkId) {
         if self.interfaces.len() <= at.index() {
             self.interfaces.resize(at.index() + 1, Vec::new());
@@ -214,7 +215,8 @@ impl Graph {
         self.leaving[at.index()].chunk_by(|a, b| a.0 == b.0).map(|links| links[0])
     }
 
-    /// The links that a packet takes from one node to another now; `None` if it would not get there.
+    /// The links that a packet takes from one node to another now; `None` if it would not get
+    /// there.
     pub fn path(&self, from: NodeId, to: NodeId) -> Option<Vec<LinkId>> {
         let mut path = Vec::new();
         let mut at = from;
@@ -268,8 +270,8 @@ impl Graph {
         }
     }
 
-    /// Computes all routes from what routing knows. `lengths` has the length of each link by [`Metric::Hops`], if it differs
-    /// from that of a cable.
+    /// Computes all routes from what routing knows. `lengths` has the length of each link by
+    /// [`Metric::Hops`], if it differs from that of a cable.
     pub(super) fn compute_routes(&mut self, lengths: &[Option<u64>]) {
         let usable = |link: LinkId, l: &Link| {
             self.known_links[link.index()]

@@ -1,9 +1,9 @@
-//! Hooks: what a node does with packets beyond forwarding them. Each has a folder of its own, and below is the only place
-//! that names them all.
+//! Hooks: what a node does with packets beyond forwarding them. Each has a folder of its own, and
+//! below is the only place that names them all.
 //!
-//! Forwarding asks a node's set of hooks, one octet, and calls those that are in it, in the order of the table. Like media
-//! ([`super::medium`]) and for the same reason they work on the whole network: what a hook sends may come back to it before
-//! the call returns.
+//! Forwarding asks a node's set of hooks, one octet, and calls those that are in it, in the order
+//! of the table. Like media ([`super::medium`]) and for the same reason they work on the whole
+//! network: what a hook sends may come back to it before the call returns.
 
 mod aodv;
 mod caching;
@@ -47,7 +47,8 @@ const _: () = {
     });
 };
 
-/// What a node does beyond forwarding. A function is called for nodes that have the hook, where nothing else is said.
+/// What a node does beyond forwarding. A function is called for nodes that have the hook, where
+/// nothing else is said.
 pub(super) trait Hook {
     /// In the sets of nodes, and in events.
     const ID: HookId;
@@ -100,7 +101,8 @@ pub(super) trait Hook {
         let _ = (net, now, link, news);
     }
 
-    /// Packets come back, as [`Hook::TAKES_BACK`] asks for; answers how many were given another route.
+    /// Packets come back, as [`Hook::TAKES_BACK`] asks for; answers how many were given another
+    /// route.
     fn on_undelivered(net: &mut Network, now: Instant, link: LinkId, back: GivenBack) -> u64 {
         let _ = (now, link);
         let handles = back.waiting.into_iter().chain([back.failed]);

@@ -1,8 +1,10 @@
-//! Media: what carries packets over links. Each has a folder of its own, and below is the only place that names them all.
+//! Media: what carries packets over links. Each has a folder of its own, and below is the only
+//! place that names them all.
 //!
-//! A medium works on the whole network instead of having its own state borrowed: a packet that it brings to a node may go
-//! on by the same medium before the call returns, and in which order that happens decides results. Dispatch is by the
-//! number that a link bears. Cables are asked for first, so that a packet on one costs the comparison and no call.
+//! A medium works on the whole network instead of having its own state borrowed: a packet that it
+//! brings to a node may go on by the same medium before the call returns, and in which order that
+//! happens decides results. Dispatch is by the number that a link bears. Cables are asked for
+//! first, so that a packet on one costs the comparison and no call.
 
 mod adhoc;
 mod cable;
@@ -95,7 +97,8 @@ pub(super) trait Medium {
     /// In links and events.
     const ID: MediumId;
 
-    /// A packet is to go over a link whose MTU has room for it; the medium counts it there and shows it to observers.
+    /// A packet is to go over a link whose MTU has room for it; the medium counts it there and
+    /// shows it to observers.
     fn transmit(net: &mut Network, now: Instant, link: LinkId, past: Past, handle: PacketHandle);
 
     /// A packet is to go to everybody in reach of a node that [`Medium::has_node`].
@@ -125,7 +128,8 @@ pub(super) trait Medium {
         let _ = (net, link, up);
     }
 
-    /// Length of a link for static routes, in parts of [`crate::routing::HOP`]; `None` is that of a cable.
+    /// Length of a link for static routes, in parts of [`crate::routing::HOP`]; `None` is that of a
+    /// cable.
     fn length(net: &Network, link: &Link) -> Option<u64> {
         let _ = (net, link);
         None
@@ -155,8 +159,8 @@ pub(super) trait Medium {
         0
     }
 
-    /// What a node's interface to the medium has done until `now`, if it has one: the place of the figures in results, and each with
-    /// its name and unit.
+    /// What a node's interface to the medium has done until `now`, if it has one: the place of the
+    /// figures in results, and each with its name and unit.
     fn figures(net: &Network, now: Instant, node: NodeId) -> Option<Figures> {
         let _ = (net, now, node);
         None

@@ -1,4 +1,5 @@
-//! Where the simulated network ends and another world begins: packets that come in there, and go out.
+//! Where the simulated network ends and another world begins: packets that come in there, and go
+//! out.
 
 use anabranch_core::segment::Ecn;
 use anabranch_core::time::Instant;
@@ -8,14 +9,14 @@ use super::forwarding::Past;
 use crate::packet::{Ends, Injected, NodeId, Packet, PacketHandle, Payload};
 
 impl Network {
-    /// Makes a node an end that the outside stands for: what arrives for it is not given to its TCP host but
-    /// waits for [`Network::take_departed`], and [`Network::inject`] sends from it.
+    /// Makes a node an end that the outside stands for: what arrives for it is not given to its TCP
+    /// host but waits for [`Network::take_departed`], and [`Network::inject`] sends from it.
     pub fn set_outside(&mut self, node: NodeId) {
         self.relays[node.index()].outside = true;
     }
 
-    /// A packet that was made outside goes on its way at `src`. Fragments are to be joined before. One for a node
-    /// that does not exist is dropped and counted, as one without a route.
+    /// A packet that was made outside goes on its way at `src`. Fragments are to be joined before.
+    /// One for a node that does not exist is dropped and counted, as one without a route.
     pub fn inject(&mut self, now: Instant, src: NodeId, packet: Injected) {
         let Injected { dst, hop_limit, traffic_class, whole } = packet;
         let metrics = &mut self.relays[src.index()].metrics;

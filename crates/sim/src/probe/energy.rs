@@ -19,8 +19,8 @@ pub struct Energy {
 }
 
 impl Energy {
-    /// Of these nodes; one without a radio counts as one that draws nothing. `singly` for figures of each node, which should be the
-    /// same nodes in every run.
+    /// Of these nodes; one without a radio counts as one that draws nothing. `singly` for figures
+    /// of each node, which should be the same nodes in every run.
     pub fn of(nodes: Vec<NodeId>, singly: bool) -> Self {
         Self { before: vec![EnergyUse::default(); nodes.len()], after: None, nodes, singly }
     }

@@ -1,9 +1,11 @@
-//! Statistics of flows: loss, delay, jitter, reordering and throughput of each, and how fair the flows are to each other.
+//! Statistics of flows: loss, delay, jitter, reordering and throughput of each, and how fair the
+//! flows are to each other.
 //!
-//! A flow is one direction: source and destination with their ports, and the protocol. A packet is sent when its source first gives it to
-//! a link, which may refuse it, or when its source drops it; it then counts as lost. A retransmission is a packet of its own, a packet that
-//! is cut counts once, and of several copies the first counts. A packet may arrive until the end of the run, but only what is sent in the
-//! window counts.
+//! A flow is one direction: source and destination with their ports, and the protocol. A packet is
+//! sent when its source first gives it to a link, which may refuse it, or when its source drops it;
+//! it then counts as lost. A retransmission is a packet of its own, a packet that is cut counts
+//! once, and of several copies the first counts. A packet may arrive until the end of the run, but
+//! only what is sent in the window counts.
 
 use std::collections::BTreeMap;
 
@@ -95,14 +97,18 @@ pub struct FlowFigures {
     pub delay_p99: Option<f64>,
     /// The longest delay.
     pub delay_max: Option<f64>,
-    /// Mean absolute difference between the delays of packets that arrived one after the other: the one-way ipdv of RFC 3393, as ns-3's
-    /// `FlowMonitor` sums it. It is not the smoothed estimate of RFC 3550. `None` below two packets.
+    /// Mean absolute difference between the delays of packets that arrived one after the other: the
+    /// one-way ipdv of RFC 3393, as ns-3's `FlowMonitor` sums it. It is not the smoothed estimate
+    /// of RFC 3550. `None` below two packets.
     pub jitter_mean: Option<f64>,
-    /// Packets that arrived after one that was sent later, over packets that arrived: the ratio of RFC 4737 section 3.3.
+    /// Packets that arrived after one that was sent later, over packets that arrived: the ratio of
+    /// RFC 4737 section 3.3.
     pub reordered_ratio: Option<f64>,
-    /// Octets received, IP headers included, over the time from the first packet sent to the last one received, in bit/s.
+    /// Octets received, IP headers included, over the time from the first packet sent to the last
+    /// one received, in bit/s.
     pub throughput: Option<f64>,
-    /// `payload_bytes` over the window, in bit/s. `None` if no payload was sent, or if the window has no length.
+    /// `payload_bytes` over the window, in bit/s. `None` if no payload was sent, or if the window
+    /// has no length.
     pub goodput: Option<f64>,
 }
 
@@ -389,7 +395,8 @@ struct UnderWay {
     sent: Instant,
     /// Octets, IP header included.
     len: u32,
-    /// It was dropped, but a copy may be under way: a radio that hears no acknowledgement gives up what has arrived.
+    /// It was dropped, but a copy may be under way: a radio that hears no acknowledgement gives up
+    /// what has arrived.
     is_lost: bool,
 }
 
@@ -449,7 +456,8 @@ struct Counter {
 }
 
 impl Counter {
-    /// The sink of RDCA that a datagram comes from or goes to. A sender has the port after its sink's, which may be another sink's.
+    /// The sink of RDCA that a datagram comes from or goes to. A sender has the port after its
+    /// sink's, which may be another sink's.
     fn rdca_header(&self, packet: &Packet, ports: (u16, u16)) -> Option<Header> {
         let ends = [(packet.src, ports.0), (packet.dst, ports.1)];
         let at = self.rdca.iter().find(|(node, port, _)| ends.contains(&(*node, *port)));
@@ -632,7 +640,8 @@ mod tests {
         let mut arrived = Arrived::default();
         arrived.begin(7);
         let near_the_end = u32::MAX - 5;
-        // 10 numbers over the end of the range, 10 after a gap of 10, the gap with an overlap on both sides, and all of it again.
+        // 10 numbers over the end of the range, 10 after a gap of 10, the gap with an overlap on
+        // both sides, and all of it again.
         assert_eq!(arrived.add(near_the_end, 10), 10);
         assert_eq!(arrived.add(near_the_end.wrapping_add(20), 10), 10);
         assert_eq!(arrived.add(near_the_end.wrapping_add(5), 20), 10);

@@ -1,9 +1,10 @@
 //! Packets of transfers and traffic by what they carry, from end to end and hop by hop.
 //!
-//! A packet is sent when the node that made it first gives it to a link. A repetition of TCP is a packet of its own, and so is a
-//! segment that a caching node sends for another. A packet that is cut counts once from end to end, and each of its fragments is a
-//! packet on its hops; fragments below IP (6LoWPAN) are no packets. A packet may arrive until the end of the run,
-//! but only what is given to a link in the window counts.
+//! A packet is sent when the node that made it first gives it to a link. A repetition of TCP is a
+//! packet of its own, and so is a segment that a caching node sends for another. A packet that is
+//! cut counts once from end to end, and each of its fragments is a packet on its hops; fragments
+//! below IP (6LoWPAN) are no packets. A packet may arrive until the end of the run, but only what
+//! is given to a link in the window counts.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -149,7 +150,8 @@ impl Measure for Packets {
         self.keeps_series = true;
     }
 
-    /// Of each packet that was given to a link, when that was, and 1 if it has reached the next node, else 0.
+    /// Of each packet that was given to a link, when that was, and 1 if it has reached the next
+    /// node, else 0.
     fn series(&self, world: &World) -> Vec<Series> {
         let Some(hops) = self.counter(world).and_then(|counter| counter.series.as_ref()) else {
             return Vec::new();
@@ -230,7 +232,8 @@ struct Link {
     /// What is given to it counts.
     is_hop: bool,
     is_cable: bool,
-    /// What it was given in the window, in that order, which is nearly always that of arrival. It may have two copies of a packet.
+    /// What it was given in the window, in that order, which is nearly always that of arrival. It
+    /// may have two copies of a packet.
     under_way: VecDeque<UnderWay>,
 }
 

@@ -1,7 +1,8 @@
 //! How long packets wait for the transmitters of cables.
 //!
-//! A packet's wait counts if the transmitter began with it in the window. The mean number of those that wait is over time: what a
-//! queue's discipline drops, and what still waits at the end, has its part in it.
+//! A packet's wait counts if the transmitter began with it in the window. The mean number of those
+//! that wait is over time: what a queue's discipline drops, and what still waits at the end, has
+//! its part in it.
 
 use anabranch_core::time::{Duration, Instant};
 
@@ -108,7 +109,8 @@ struct Clock {
 }
 
 impl Clock {
-    /// When the transmitter began with each packet in a window that has lasted until `now`, and how long it had waited, in seconds.
+    /// When the transmitter began with each packet in a window that has lasted until `now`, and how
+    /// long it had waited, in seconds.
     fn waits(&self, now: Instant) -> impl Iterator<Item = (Instant, f64)> {
         let on_their_way = self.lines.iter().flatten().flat_map(Line::packets);
         let on_their_way =

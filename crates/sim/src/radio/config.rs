@@ -23,8 +23,8 @@ pub struct RadioConfig {
 }
 
 impl RadioConfig {
-    /// O-QPSK at 250 kbit/s within so many metres: a unit disk whose interference and carrier sense reach as
-    /// far as its frames, without losses, and the powers of a CC2420.
+    /// O-QPSK at 250 kbit/s within so many metres: a unit disk whose interference and carrier sense
+    /// reach as far as its frames, without losses, and the powers of a CC2420.
     pub fn o_qpsk(range: f64) -> Self {
         Self {
             phy: PhyConfig::o_qpsk(),
@@ -64,11 +64,12 @@ pub struct MacConfig {
     pub max_be: u8,
     /// macMaxCsmaBackoffs: busy channels after which one more is a failure, 0 to 5.
     pub max_csma_backoffs: u8,
-    /// macMaxFrameRetries: how often a frame without acknowledgement is sent again. The standard allows 7, some
-    /// stacks 15.
+    /// macMaxFrameRetries: how often a frame without acknowledgement is sent again. The standard
+    /// allows 7, some stacks 15.
     pub max_frame_retries: u8,
-    /// Before each of these retries a delay, uniform from nothing to this, beside that of the CSMA. The standard
-    /// has none; on paths of several hops it keeps a retry out of the way of the next hop's frame.
+    /// Before each of these retries a delay, uniform from nothing to this, beside that of the CSMA.
+    /// The standard has none; on paths of several hops it keeps a retry out of the way of the next
+    /// hop's frame.
     pub retry_delay: Duration,
 }
 
@@ -96,29 +97,32 @@ impl MacConfig {
     }
 }
 
-/// Coordinated sampled listening (CSL): stations sleep and sample the channel once in a period. Names of IEEE Std
-/// 802.15.4-2020, section 6.12.2 and Table 8-98.
+/// Coordinated sampled listening (CSL): stations sleep and sample the channel once in a period.
+/// Names of IEEE Std 802.15.4-2020, section 6.12.2 and Table 8-98.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CslConfig {
-    /// macCslPeriod of each station, unless [`super::Radio::set_csl_period`] gives it another; zero if it never sleeps.
+    /// macCslPeriod of each station, unless [`super::Radio::set_csl_period`] gives it another; zero
+    /// if it never sleeps.
     pub period: Duration,
-    /// macCslMaxPeriod: no station has a longer period. This is how long the wake-up sequence is of a sender that does not
-    /// know when its receiver samples.
+    /// macCslMaxPeriod: no station has a longer period. This is how long the wake-up sequence is of
+    /// a sender that does not know when its receiver samples.
     pub max_period: Duration,
     /// How long a channel sample lasts, at least a CCA.
     pub sample: Duration,
-    /// macCslFramePendingWait: how long a receiver stays awake for the frame that was announced to it, from the end of its
-    /// acknowledgement.
+    /// macCslFramePendingWait: how long a receiver stays awake for the frame that was announced to
+    /// it, from the end of its acknowledgement.
     pub frame_pending_wait: Duration,
-    /// How far the clock of a station is off at most, in parts per million. Each station draws its own deviation, evenly.
+    /// How far the clock of a station is off at most, in parts per million. Each station draws its
+    /// own deviation, evenly.
     pub clock_accuracy_ppm: u16,
-    /// Senders learn from acknowledgements when their receivers sample, and send a short wake-up sequence then.
+    /// Senders learn from acknowledgements when their receivers sample, and send a short wake-up
+    /// sequence then.
     pub synchronized: bool,
 }
 
 impl CslConfig {
-    /// This period, and for the rest the defaults: samples of a CCA, the shortest macCslFramePendingWait of the standard,
-    /// clocks within 20 ppm, synchronized transmissions.
+    /// This period, and for the rest the defaults: samples of a CCA, the shortest
+    /// macCslFramePendingWait of the standard, clocks within 20 ppm, synchronized transmissions.
     pub fn new(period: Duration, phy: &PhyConfig) -> Self {
         Self {
             period,
@@ -140,7 +144,8 @@ impl CslConfig {
         phy.lifs + phy.airtime(phy.max_psdu)
     }
 
-    /// A period as the standard can say it, in whole units of 10 symbols: the nearest one, and zero for zero only.
+    /// A period as the standard can say it, in whole units of 10 symbols: the nearest one, and zero
+    /// for zero only.
     #[must_use]
     pub fn in_units(period: Duration, phy: &PhyConfig) -> Duration {
         let unit = phy.csl_unit();

@@ -1,21 +1,24 @@
 //! Coordinated sampled listening: IEEE Std 802.15.4-2020, section 6.12.2.
 //!
-//! A station that sleeps opens its receiver once in macCslPeriod for a channel sample. If the channel is busy it stays awake
-//! until it has a wake-up frame, which says when the frame comes that it announces (rendezvous time). A sender puts back to
-//! back as many wake-up frames before its frame as it takes: macCslMaxPeriod of them if it does not know when the receiver
-//! samples, or sends to all, and else those around the next sample, by the phase in the enhanced acknowledgement that it had
-//! last and by how far the two clocks may have drifted apart since. No wake-up frame is needed for a receiver that was told
-//! that another frame follows, within macCslFramePendingWait, nor for one that never sleeps.
+//! A station that sleeps opens its receiver once in macCslPeriod for a channel sample. If the
+//! channel is busy it stays awake until it has a wake-up frame, which says when the frame comes
+//! that it announces (rendezvous time). A sender puts back to back as many wake-up frames before
+//! its frame as it takes: macCslMaxPeriod of them if it does not know when the receiver samples, or
+//! sends to all, and else those around the next sample, by the phase in the enhanced
+//! acknowledgement that it had last and by how far the two clocks may have drifted apart since. No
+//! wake-up frame is needed for a receiver that was told that another frame follows, within
+//! macCslFramePendingWait, nor for one that never sleeps.
 //!
 //! Where the standard leaves it open:
-//! - The backoff of a synchronized transmission is a lead: its CCA ends, and its wake-up sequence begins, a random number of
-//!   backoff periods before the first moment at which the receiver may sample. Of several senders that wait for the same
-//!   sample the first has the channel. A busy channel counts as one of macMaxCsmaBackoffs, and the sender waits for the next
-//!   sample.
-//! - A station that has a wake-up frame knows until when the channel is taken, be the frame for it or not. It begins no
-//!   backoff before, and a CCA that finds this transmission does not count.
+//! - The backoff of a synchronized transmission is a lead: its CCA ends, and its wake-up sequence
+//!   begins, a random number of backoff periods before the first moment at which the receiver may
+//!   sample. Of several senders that wait for the same sample the first has the channel. A busy
+//!   channel counts as one of macMaxCsmaBackoffs, and the sender waits for the next sample.
+//! - A station that has a wake-up frame knows until when the channel is taken, be the frame for it
+//!   or not. It begins no backoff before, and a CCA that finds this transmission does not count.
 //! - A station is asleep during backoffs, and awake from the CCA to the acknowledgement.
-//! - A frame that is sent again has its wake-up sequence again. One that is given up has the sender forget the phase.
+//! - A frame that is sent again has its wake-up sequence again. One that is given up has the sender
+//!   forget the phase.
 
 use anabranch_core::time::{Duration, Instant};
 use anabranch_wire::ieee802154::Csl;
@@ -30,7 +33,8 @@ use crate::random::Stream;
 #[derive(Clone, Copy, Debug)]
 struct Phase {
     station: u32,
-    /// The first moment of one of its samples, which begins within a unit of it, by the clocks of then.
+    /// The first moment of one of its samples, which begins within a unit of it, by the clocks of
+    /// then.
     sample: Instant,
     learned: Instant,
 }
@@ -60,7 +64,8 @@ pub(super) struct Listener {
     pub(super) wakeups: u32,
     /// The frame that it acknowledges announces another.
     pub(super) more_follows: bool,
-    /// Of the timer that ends a time awake, and of that of a rendezvous; one more makes the one pending void.
+    /// Of the timer that ends a time awake, and of that of a rendezvous; one more makes the one
+    /// pending void.
     dozes: u32,
     meetings: u32,
     random: Stream,
@@ -160,7 +165,8 @@ impl Radio {
         (0..stations).for_each(|station| self.sample_from(now, station, agenda));
     }
 
-    /// A station that sleeps falls asleep, and takes its first sample at a random time of its period.
+    /// A station that sleeps falls asleep, and takes its first sample at a random time of its
+    /// period.
     pub(super) fn sample_from(&mut self, now: Instant, station: u32, agenda: &mut Agenda) {
         let Some(listener) = &mut self.macs[station as usize].csl else { return };
         let Some(period) = listener.period else { return };
@@ -191,13 +197,14 @@ impl Radio {
         }
     }
 
-    /// Until when a receiver stays on a channel that is busy and brings no frame: the longest frame of others and the whole of
-    /// a wake-up frame behind it.
+    /// Until when a receiver stays on a channel that is busy and brings no frame: the longest frame
+    /// of others and the whole of a wake-up frame behind it.
     fn patience(&self, now: Instant) -> Instant {
         now + self.phy.airtime(self.phy.max_psdu) + self.phy.airtime(self.phy.wakeup_psdu()) * 2
     }
 
-    /// A station that sleeps is awake until then, and as long as the channel is busy, up to the limit.
+    /// A station that sleeps is awake until then, and as long as the channel is busy, up to the
+    /// limit.
     fn stay(&mut self, now: Instant, station: u32, until: Instant, limit: Instant, agenda: &mut Agenda) {
         self.wake(now, station);
         let Some(listener) = &mut self.macs[station as usize].csl else { return };
@@ -280,7 +287,8 @@ impl Radio {
         }
     }
 
-    /// A CCA has found the channel busy: the station looks for a wake-up frame that tells it for how long.
+    /// A CCA has found the channel busy: the station looks for a wake-up frame that tells it for
+    /// how long.
     pub(super) fn look_around(&mut self, now: Instant, station: u32, agenda: &mut Agenda) {
         let Some(csl) = self.csl else { return };
         if self.sleeps(Station(station)) {
@@ -343,7 +351,8 @@ impl Radio {
         }
     }
 
-    /// What an enhanced acknowledgement that begins now says of its sender's samples; `None` if that never sleeps.
+    /// What an enhanced acknowledgement that begins now says of its sender's samples; `None` if
+    /// that never sleeps.
     pub(super) fn say_phase(&self, now: Instant, station: u32) -> Option<Csl> {
         let listener = self.macs[station as usize].csl.as_ref()?;
         let units =
@@ -375,8 +384,8 @@ impl Radio {
         }
     }
 
-    /// When the CCA of a frame begins, not before `from`, after this many backoff periods; and how many wake-up frames go
-    /// before the frame.
+    /// When the CCA of a frame begins, not before `from`, after this many backoff periods; and how
+    /// many wake-up frames go before the frame.
     pub(super) fn plan_access(&self, from: Instant, station: u32, periods: u64) -> (Instant, u32) {
         let mac = &self.macs[station as usize];
         let cca = from + self.phy.backoff_period * periods;
@@ -442,7 +451,8 @@ impl Radio {
         (time.as_nanos() / self.phy.csl_unit().as_nanos()).min(u64::from(u16::MAX)) as u16
     }
 
-    /// A backoff is over; false if the channel is known to be taken, and the station is to begin anew.
+    /// A backoff is over; false if the channel is known to be taken, and the station is to begin
+    /// anew.
     pub(super) fn begin_assessment(&mut self, now: Instant, station: u32) -> bool {
         let taken = self.macs[station as usize].csl.as_ref().is_some_and(|csl| csl.taken_until > now);
         if !taken {

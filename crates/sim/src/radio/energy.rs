@@ -19,14 +19,14 @@ pub struct PowerConfig {
 }
 
 impl PowerConfig {
-    /// TI CC2420 (data sheet SWRS041) at 3.0 V: 17.4 mA to send at 0 dBm, 18.8 mA to receive, 20 nA with its
-    /// regulator off, 20 µA in power-down mode, in which it sleeps.
+    /// TI CC2420 (data sheet SWRS041) at 3.0 V: 17.4 mA to send at 0 dBm, 18.8 mA to receive, 20 nA
+    /// with its regulator off, 20 µA in power-down mode, in which it sleeps.
     pub const fn cc2420() -> Self {
         Self { transmit: 0.0522, receive: 0.0564, listen: 0.0564, off: 60e-9, sleep: 60e-6 }
     }
 
-    /// Atmel AT86RF215 (data sheet 42415) at 3.0 V below 1 GHz: 64 mA to send at 14 dBm, 28 mA to receive,
-    /// 30 nA in DEEP_SLEEP, off or asleep.
+    /// Atmel AT86RF215 (data sheet 42415) at 3.0 V below 1 GHz: 64 mA to send at 14 dBm, 28 mA to
+    /// receive, 30 nA in DEEP_SLEEP, off or asleep.
     pub const fn at86rf215() -> Self {
         Self { transmit: 0.192, receive: 0.084, listen: 0.084, off: 90e-9, sleep: 90e-9 }
     }

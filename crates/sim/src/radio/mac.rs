@@ -1,14 +1,17 @@
-//! Non-slotted CSMA-CA, acknowledgements and retries: IEEE Std 802.15.4-2020, sections 6.2.5.1 and 6.7.
+//! Non-slotted CSMA-CA, acknowledgements and retries: IEEE Std 802.15.4-2020, sections 6.2.5.1 and
+//! 6.7.
 //!
-//! One frame: backoff, CCA, turnaround, frame, and if it is for one station the wait for its acknowledgement.
-//! A busy CCA begins another backoff, too many of them are a channel access failure, which ends the frame at
-//! once, also in a retry. A missing acknowledgement begins all over again.
+//! One frame: backoff, CCA, turnaround, frame, and if it is for one station the wait for its
+//! acknowledgement. A busy CCA begins another backoff, too many of them are a channel access
+//! failure, which ends the frame at once, also in a retry. A missing acknowledgement begins all
+//! over again.
 //!
-//! Where the standard leaves it open: a radio that turns around to send an acknowledgement, or sends it, cannot
-//! assess the channel, so that a CCA which falls into that time finds it busy. It is back in reception at once
-//! after it has sent. While it waits for an acknowledgement it receives whatever comes, and acknowledges it. A CCA
-//! finds the channel busy if it is so at any moment of its eight symbols. A frame that follows waits for the
-//! interframe space before its backoff begins.
+//! Where the standard leaves it open: a radio that turns around to send an acknowledgement, or
+//! sends it, cannot assess the channel, so that a CCA which falls into that time finds it busy. It
+//! is back in reception at once after it has sent. While it waits for an acknowledgement it
+//! receives whatever comes, and acknowledges it. A CCA finds the channel busy if it is so at any
+//! moment of its eight symbols. A frame that follows waits for the interframe space before its
+//! backoff begins.
 
 use anabranch_core::time::{Duration, Instant};
 
@@ -45,8 +48,8 @@ pub(super) struct Mac {
     frame: Option<Outgoing>,
     /// Of the link that the frame goes over, if anything is heard at its other end.
     link: Option<usize>,
-    /// Counts its frames. On air its lowest octet is the sequence number; copies are told by all of it, so that
-    /// no frame is taken for the copy of one that was sent 256 frames before.
+    /// Counts its frames. On air its lowest octet is the sequence number; copies are told by all of
+    /// it, so that no frame is taken for the copy of one that was sent 256 frames before.
     serial: u32,
     /// NB: busy channels in this run of CSMA-CA.
     nb: u8,
@@ -107,7 +110,8 @@ impl Mac {
         self.state == State::Idle
     }
 
-    /// It needs its radio for what it does: it assesses the channel, sends, or waits for an acknowledgement.
+    /// It needs its radio for what it does: it assesses the channel, sends, or waits for an
+    /// acknowledgement.
     pub(super) fn is_engaged(&self) -> bool {
         self.ack.is_some() || self.on_air.is_some() || !matches!(self.state, State::Idle | State::Backoff)
     }
@@ -202,7 +206,8 @@ impl Radio {
         self.back_off(from, station, agenda);
     }
 
-    /// One backoff and the CCA behind it: one event for both, unless the station can sleep in between.
+    /// One backoff and the CCA behind it: one event for both, unless the station can sleep in
+    /// between.
     fn back_off(&mut self, from: Instant, station: u32, agenda: &mut Agenda) {
         let mac = &mut self.macs[station as usize];
         let periods = mac.random.range(0..=(1 << mac.be) - 1);
@@ -306,7 +311,8 @@ impl Radio {
             end,
             Event::Medium { medium: MEDIUM, station, what: Alarm::AirEnd as u32, generation: mac.epoch },
         );
-        // All that are awake hear a wake-up frame, and none misses one: it says what the next one says.
+        // All that are awake hear a wake-up frame, and none misses one: it says what the next one
+        // says.
         let (to, counts) = match on_air.kind {
             FrameKind::Wakeup { .. } => (None, false),
             FrameKind::Data { .. } | FrameKind::Ack(_) => (on_air.frame.to.map(|to| to.0), true),
@@ -424,7 +430,8 @@ impl Radio {
             return;
         }
         let most = self.mac.retry_delay.as_nanos();
-        // Nothing is drawn where there is nothing to draw: the standard's MAC has its numbers to itself.
+        // Nothing is drawn where there is nothing to draw: the standard's MAC has its numbers to
+        // itself.
         let delay = if most == 0 { 0 } else { mac.random.range(0..=most) };
         self.access(now + Duration::from_nanos(delay), station, agenda);
         self.relax(now, station, agenda);
@@ -498,7 +505,8 @@ impl Radio {
         self.sample_from(now, station, agenda);
     }
 
-    /// Tells observers of a frame that has left the air, and how many have received it; `None` if it broke off.
+    /// Tells observers of a frame that has left the air, and how many have received it; `None` if
+    /// it broke off.
     fn show(&mut self, end: Instant, from: u32, on_air: &OnAir, receivers: Option<&[Reception]>) {
         if self.shows_frames {
             let &OnAir { start, frame: Outgoing { to, psdu_len, tag, .. }, serial, kind } = on_air;

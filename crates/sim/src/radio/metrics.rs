@@ -29,12 +29,14 @@ pub struct StationMetrics {
     pub received: u64,
     /// Copies of frames received before.
     pub duplicates: u64,
-    /// Frames for it, or for all, and acknowledgements, from within reach, that another signal destroyed or kept
-    /// it from.
+    /// Frames for it, or for all, and acknowledgements, from within reach, that another signal
+    /// destroyed or kept it from.
     pub collisions: u64,
-    /// Those that the link lost: by the probability of the link, or by bit errors without interference.
+    /// Those that the link lost: by the probability of the link, or by bit errors without
+    /// interference.
     pub lost: u64,
-    /// Those that came while it was sending, turning around, asleep or off, or that ended with their sender.
+    /// Those that came while it was sending, turning around, asleep or off, or that ended with
+    /// their sender.
     pub missed: u64,
     /// Clear channel assessments.
     pub ccas: u64,

@@ -26,7 +26,8 @@ pub struct PhyConfig {
     pub backoff_period: Duration,
     /// How long one CCA listens.
     pub cca: Duration,
-    /// aTurnaroundTime, from reception to transmission: before a frame, and before an acknowledgement (AIFS).
+    /// aTurnaroundTime, from reception to transmission: before a frame, and before an
+    /// acknowledgement (AIFS).
     pub turnaround: Duration,
     /// macAckWaitDuration, from the end of a frame.
     pub ack_wait: Duration,
@@ -65,10 +66,11 @@ impl PhyConfig {
         }
     }
 
-    /// SUN FSK at 100 kbit/s, two levels: symbols of 10 µs and 1 bit. The turnaround is 1 ms for this PHY, and
-    /// with a CCA of 8 symbols it makes the unit backoff period of 1.08 ms. The preamble is the shortest, 4
-    /// octets, so that an acknowledgement takes 15 octets on air. The FCS has 4 octets (section 7.2.11); with
-    /// [`PhyConfig::with_fcs`] it has 2, which the PHR of this PHY allows for each frame.
+    /// SUN FSK at 100 kbit/s, two levels: symbols of 10 µs and 1 bit. The turnaround is 1 ms for
+    /// this PHY, and with a CCA of 8 symbols it makes the unit backoff period of 1.08 ms. The
+    /// preamble is the shortest, 4 octets, so that an acknowledgement takes 15 octets on air. The
+    /// FCS has 4 octets (section 7.2.11); with [`PhyConfig::with_fcs`] it has 2, which the PHR of
+    /// this PHY allows for each frame.
     pub const fn sun_fsk() -> Self {
         Self {
             modulation: Modulation::Fsk2,
@@ -120,7 +122,8 @@ impl PhyConfig {
         Ok(())
     }
 
-    /// Time on air of a PSDU of so many octets, with what goes before it; rounded up to the nanosecond.
+    /// Time on air of a PSDU of so many octets, with what goes before it; rounded up to the
+    /// nanosecond.
     #[inline]
     pub fn airtime(&self, psdu: u16) -> Duration {
         let bits = (u64::from(self.header) + u64::from(psdu)) * 8;
@@ -148,8 +151,9 @@ impl PhyConfig {
         (ENH_ACK_LEN + self.fcs.len()) as u16
     }
 
-    /// How long a sender waits for an acknowledgement with a PSDU of this number of octets, from the end of its frame:
-    /// macAckWaitDuration, or for an enhanced one macEnhAckWaitDuration, which bounds when its header has come, and the rest.
+    /// How long a sender waits for an acknowledgement with a PSDU of this number of octets, from
+    /// the end of its frame: macAckWaitDuration, or for an enhanced one macEnhAckWaitDuration,
+    /// which bounds when its header has come, and the rest.
     pub(super) fn ack_wait(&self, psdu: u16) -> Duration {
         match psdu == self.ack_psdu {
             true => self.ack_wait,

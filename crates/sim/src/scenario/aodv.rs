@@ -23,7 +23,8 @@ pub enum AodvBase {
 }
 
 options! {
-    /// Packets follow routes that the nodes look for when they need them (AODV, RFC 3561). Only with `[wifi]` and IPv4.
+    /// Packets follow routes that the nodes look for when they need them (AODV, RFC 3561). Only
+    /// with `[wifi]` and IPv4.
     pub struct AodvSection of AodvConfig,
     /// Where the options start from.
     base: AodvBase;
@@ -86,7 +87,8 @@ options! {
 }
 
 impl AodvSection {
-    /// What the section means, with every value written out, or the key at fault and what is wrong with it.
+    /// What the section means, with every value written out, or the key at fault and what is wrong
+    /// with it.
     pub(super) fn resolve(&mut self) -> Result<AodvConfig, (&'static str, String)> {
         let mut config: AodvConfig = match self.base {
             AodvBase::Rfc => aodv::Config::default().into(),

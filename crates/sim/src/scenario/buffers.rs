@@ -1,4 +1,5 @@
-//! What a scenario file says of a pool for the send buffers of a node ([`crate::buffers`], [`anabranch_core::sockbuf`]).
+//! What a scenario file says of a pool for the send buffers of a node ([`crate::buffers`],
+//! [`anabranch_core::sockbuf`]).
 
 use anabranch_core::sockbuf::{
     Allocation, Config, ConfigError, Deviation, Excess, PidConfig, PolicyConfig, SetPoint, Tuner,
@@ -93,7 +94,8 @@ impl Default for BuffersOptions {
 }
 
 impl BuffersOptions {
-    /// The pool of a node with these interfaces: the number of the path that begins at each, and its link.
+    /// The pool of a node with these interfaces: the number of the path that begins at each, and
+    /// its link.
     pub fn config(&self, interfaces: Vec<(u8, LinkId)>) -> BuffersConfig {
         let reports = match self.reports {
             ReportsName::Exact => Reports::Rate,
@@ -117,15 +119,18 @@ impl BuffersOptions {
 }
 
 options! {
-    /// A pool for the send buffers of a node's connections, which never hold more together than `memory`.
+    /// A pool for the send buffers of a node's connections, which never hold more together than
+    /// `memory`.
     pub struct BuffersProfile of BuffersOptions;
     /// Who divides the pool.
     policy: BufferPolicy = policy;
-    /// All send buffers together, 1 B to 2^50 B. A connection for whose first segment there is no room is refused.
+    /// All send buffers together, 1 B to 2^50 B. A connection for whose first segment there is no
+    /// room is refused.
     memory: Size = memory;
     /// Time between two decisions, more than 0.
     period: Span = period;
-    /// Size of a new connection's buffer until the first decision; for good with the policy "fixed".
+    /// Size of a new connection's buffer until the first decision; for good with the policy
+    /// "fixed".
     initial: Size = initial;
     /// What link layers report of their rates. Only the policies "pid" and "product" read it.
     reports: ReportsName = reports;
@@ -136,7 +141,8 @@ options! {
 }
 
 options! {
-    /// How the controller of the policy "pid" is set. A key that is not given is as the base has it.
+    /// How the controller of the policy "pid" is set. A key that is not given is as the base has
+    /// it.
     pub struct PidSection of PidConfig,
     /// Where the constants start from.
     base: PidBase;

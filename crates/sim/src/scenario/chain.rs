@@ -1,7 +1,8 @@
-//! Tables `[[link]]` that make several links: a chain of nodes, a chain for each of several nodes, or a link for each.
+//! Tables `[[link]]` that make several links: a chain of nodes, a chain for each of several nodes,
+//! or a link for each.
 //!
-//! They are spread in the tree of the file before its values are read. Each link is a copy of its table with a name and ends of its
-//! own, in which every value still knows where it was written.
+//! They are spread in the tree of the file before its values are read. Each link is a copy of its
+//! table with a name and ends of its own, in which every value still knows where it was written.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -82,7 +83,8 @@ struct Spreader<'a> {
     nodes: Vec<NodesSection>,
     /// Number of links so far.
     made: usize,
-    /// Settings of single links, from outside the file, that their table has no link for: another may have it.
+    /// Settings of single links, from outside the file, that their table has no link for: another
+    /// may have it.
     strangers: Vec<Stranger>,
 }
 
@@ -160,8 +162,8 @@ impl Spreader<'_> {
         Ok(links.into_iter().zip(&names).map(own).collect())
     }
 
-    /// Lays settings of a single link over it. In a file a name wins over a pattern; what is set from outside wins over the file, and what
-    /// is set later over what is set earlier.
+    /// Lays settings of a single link over it. In a file a name wins over a pattern; what is set
+    /// from outside wins over the file, and what is set later over what is set earlier.
     fn settle<'t, 's: 't>(
         &self,
         own: &mut DeTable<'s>,

@@ -1,4 +1,5 @@
-//! From what was said to what it means: every name is bound, every value is legal, or there is one error.
+//! From what was said to what it means: every name is bound, every value is legal, or there is one
+//! error.
 
 mod deployment;
 mod emulation;
@@ -47,8 +48,8 @@ impl Source {
         self.scenario_of(&|| self.tree())
     }
 
-    /// [`Source::scenario`] without parsing the text: `parsed` is [`Source::parsed`] of a source with the same text, of which many
-    /// scenarios are made.
+    /// [`Source::scenario`] without parsing the text: `parsed` is [`Source::parsed`] of a source
+    /// with the same text, of which many scenarios are made.
     ///
     /// # Errors
     /// As [`Source::scenario`].
@@ -65,7 +66,8 @@ impl Source {
         Ok(file.map_err(|error| self.error_at_span(error))?.seed)
     }
 
-    /// The scenario of a tree, which is made again if its places are asked for: most scenarios have no error.
+    /// The scenario of a tree, which is made again if its places are asked for: most scenarios have
+    /// no error.
     pub(super) fn scenario_of<'s>(&'s self, tree: &dyn Fn() -> Checked<Tree<'s>>) -> Checked<Scenario> {
         let whole = || chain::spread(self, topology::grow(self, tree()?)?);
         let read = text::read_tree(&whole()?).map_err(|error| self.error_at_span(error));
@@ -119,9 +121,11 @@ struct Checker<'s> {
     profiles: BTreeMap<String, tcp::Config>,
     rdca: BTreeMap<String, RdcaOptions>,
     pools: BTreeMap<String, BuffersOptions>,
-    /// The first link of each `[[link]]`, which may make none, one or several, each there and back; and the number of links.
+    /// The first link of each `[[link]]`, which may make none, one or several, each there and back;
+    /// and the number of links.
     first_links: Vec<usize>,
-    /// Where the axes of the file's own sweep stand, once it is asked for: the tree of a point has them no more.
+    /// Where the axes of the file's own sweep stand, once it is asked for: the tree of a point has
+    /// them no more.
     axes: OnceCell<Vec<Range<usize>>>,
 }
 
@@ -217,7 +221,8 @@ impl<'s> Checker<'s> {
         let (links, group_links) = self.links(&file)?;
         self.interfaces(&file, &mut nodes, &links)?;
         for section in &mut file.link {
-            // Without reordering it means nothing, and alone it is not legal. The default need not be said.
+            // Without reordering it means nothing, and alone it is not legal. The default need not
+            // be said.
             let means = section.reordering.0 > 0.0;
             section.lateness = section.lateness.filter(|span| means && *span != fifty_ms());
         }
@@ -317,7 +322,8 @@ impl<'s> Checker<'s> {
         Ok(())
     }
 
-    /// A profile that nothing names is a misspelt one, unless profiles are selected from outside; then it is left out.
+    /// A profile that nothing names is a misspelt one, unless profiles are selected from outside;
+    /// then it is left out.
     fn unused_profiles(&self, scenario: &mut Scenario) -> Checked<()> {
         let file = &scenario.resolved;
         let transfers = file.transfer.iter();
@@ -440,7 +446,8 @@ impl<'s> Checker<'s> {
         }
     }
 
-    /// The entry of a table `[kind.NAME]` by its name, which stands at `path`; errors call it a `noun`.
+    /// The entry of a table `[kind.NAME]` by its name, which stands at `path`; errors call it a
+    /// `noun`.
     fn named<'n, T>(
         &self,
         path: &[Step],
@@ -470,7 +477,8 @@ impl<'s> Checker<'s> {
         self.source.has(self.tree(), path)
     }
 
-    /// Every node can be reached from the first, over links in any direction, in the scenario's first run.
+    /// Every node can be reached from the first, over links in any direction, in the scenario's
+    /// first run.
     fn connected(&self, scenario: &Scenario, drawn: &Drawn) -> Checked<()> {
         if scenario.deployment.as_ref().is_some_and(|deployment| !deployment.section.connected) {
             return Ok(());

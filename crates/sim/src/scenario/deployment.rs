@@ -1,7 +1,9 @@
-//! Where nodes are: groups of nodes with a generator of places, and what is drawn anew for each run.
+//! Where nodes are: groups of nodes with a generator of places, and what is drawn anew for each
+//! run.
 //!
-//! A [`Deployment`] is the recipe; [`Deployment::draw`] makes of it the [`Drawn`] places and groups of one run. The stream is
-//! `("deployment", "places")` of the seed and of the placement, which is the run unless `placements` says otherwise.
+//! A [`Deployment`] is the recipe; [`Deployment::draw`] makes of it the [`Drawn`] places and groups
+//! of one run. The stream is `("deployment", "places")` of the seed and of the placement, which is
+//! the run unless `placements` says otherwise.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -29,11 +31,11 @@ pub(super) const MAX_NODES: usize = 0xfffd;
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct NodesSection {
-    /// Name of each node: `{i}` stands for its number, as in "n{i}". With rows, `{i}` stands for the number of the row and `{j}` for
-    /// the number in the row, from 1 on, as in "r{i}-{j}".
+    /// Name of each node: `{i}` stands for its number, as in "n{i}". With rows, `{i}` stands for
+    /// the number of the row and `{j}` for the number in the row, from 1 on, as in "r{i}-{j}".
     pub name: String,
-    /// Number of nodes; 0 leaves them out, and the links whose end is the `name` given here. A list has the number of nodes in each
-    /// of several rows: `[2, 2, 2]`.
+    /// Number of nodes; 0 leaves them out, and the links whose end is the `name` given here. A list
+    /// has the number of nodes in each of several rows: `[2, 2, 2]`.
     pub count: Count,
     /// Number of the first node, or of the first row.
     #[serde(default = "one")]
@@ -44,7 +46,8 @@ pub struct NodesSection {
     /// Their energy level, for the gateway table of SET.
     #[serde(default)]
     pub energy: Energy,
-    /// The profile by which they cache TCP segments for others; they do not if none is given, or "off".
+    /// The profile by which they cache TCP segments for others; they do not if none is given, or
+    /// "off".
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "or_off")]
     pub dtc: Option<String>,
     /// The pool for the send buffers of each node's connections.
@@ -53,7 +56,8 @@ pub struct NodesSection {
     /// What stands for their transports: the simulator, or the kernel behind a TUN device for each.
     #[serde(default, skip_serializing_if = "HostKind::is_default")]
     pub host: HostKind,
-    /// The network namespace of each TUN device: `{i}` stands for the number of the node. Only with `host = "tun"`.
+    /// The network namespace of each TUN device: `{i}` stands for the number of the node. Only with
+    /// `host = "tun"`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub netns: Option<String>,
     /// Where they are: a generator. Nodes with a place are on the air.
@@ -62,7 +66,8 @@ pub struct NodesSection {
     /// How each of them moves. Nodes that move are on the air, also without a `place`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mobility: Option<MobilityName>,
-    /// macCslPeriod of each of them, in place of that in `csl` of `[radio]`: "0 s" for nodes that never sleep.
+    /// macCslPeriod of each of them, in place of that in `csl` of `[radio]`: "0 s" for nodes that
+    /// never sleep.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub csl_period: Option<Span>,
 }
@@ -130,7 +135,8 @@ pub enum PlaceName {
         /// Its radius.
         radius: Length,
     },
-    /// A tree around a root that is not one of the nodes: each level on a circle of its own, evenly spread.
+    /// A tree around a root that is not one of the nodes: each level on a circle of its own, evenly
+    /// spread.
     Tree {
         /// Place of the root.
         #[serde(default, deserialize_with = "super::node::place")]
@@ -157,7 +163,8 @@ pub enum PlaceName {
 pub struct DeploymentSection {
     /// Number of different placements, in turn over the runs; 0 for one of its own in each run.
     pub placements: u64,
-    /// Draw again until all nodes on the air that do not move are connected over hops within the range of the radio.
+    /// Draw again until all nodes on the air that do not move are connected over hops within the
+    /// range of the radio.
     pub connected: bool,
     /// Draws after which a run fails, 1 to 1,000,000.
     pub tries: u32,
@@ -174,16 +181,19 @@ impl Default for DeploymentSection {
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum GroupName {
-    /// The nodes nearest to an event, nearest first. The event is at a node that is drawn anew for each run.
+    /// The nodes nearest to an event, nearest first. The event is at a node that is drawn anew for
+    /// each run.
     Nearest {
         /// Number of nodes, at least 1.
         count: u32,
-        /// Hops from the event's node to `of`, at least 1. A deployment without such a node is drawn again.
+        /// Hops from the event's node to `of`, at least 1. A deployment without such a node is
+        /// drawn again.
         hops: u32,
         /// The node from which hops are counted; it is never chosen.
         of: String,
     },
-    /// The nodes at which a second interface shortens the paths of all nodes most, one after the other.
+    /// The nodes at which a second interface shortens the paths of all nodes most, one after the
+    /// other.
     ShortenPaths {
         /// Number of nodes; 0 for an empty group.
         count: u32,
@@ -433,7 +443,8 @@ impl PlaceName {
                 around(root, spacing.0 * f64::from(level), angle)
             }
             Self::Sunflower { centre, radius } => {
-                // Vogel 1979: the radius grows with the root of the number, and the golden angle lies between two nodes.
+                // Vogel 1979: the radius grows with the root of the number, and the golden angle
+                // lies between two nodes.
                 let golden = std::f64::consts::PI * (3.0 - 5f64.sqrt());
                 let number = f64::from(k + 1);
                 around(centre, radius.0 * (number / f64::from(count)).sqrt(), number * golden)
@@ -464,7 +475,8 @@ fn is_connected(places: &[Position], range: f64) -> bool {
     places.is_empty() || hops(places, range, &[0]).iter().all(Option::is_some)
 }
 
-/// The places nearest to one that is drawn among those the right number of hops away; `None` if there is none.
+/// The places nearest to one that is drawn among those the right number of hops away; `None` if
+/// there is none.
 fn nearest(
     places: &[Position],
     range: f64,
@@ -484,8 +496,8 @@ fn nearest(
     Some(nearest)
 }
 
-/// The `count` places that are best given a second interface: each the one that makes the sum of all ways to the next interface
-/// shortest, the ones before it given; of equals the first.
+/// The `count` places that are best given a second interface: each the one that makes the sum of
+/// all ways to the next interface shortest, the ones before it given; of equals the first.
 fn shorten_paths(places: &[Position], range: f64, count: usize, to: usize) -> Vec<usize> {
     let mut ends = vec![to];
     for _ in 0..count {
@@ -514,7 +526,8 @@ impl NodesSection {
         }
     }
 
-    /// The names of the nodes in the row of this number, or of the one node; `None` if there is no such row or node.
+    /// The names of the nodes in the row of this number, or of the one node; `None` if there is no
+    /// such row or node.
     pub(super) fn names_in(&self, number: u64) -> Option<Vec<String>> {
         let named = self.name.replace("{i}", &number.to_string());
         let k = usize::try_from(number.checked_sub(self.first.into())?).ok()?;

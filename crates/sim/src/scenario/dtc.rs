@@ -23,17 +23,19 @@ pub struct DtcProfile {
     /// Hop-by-hop reliable SYN with a first measurement of the round trip.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub flying_start: Option<bool>,
-    /// Whether an acknowledgement without SACK that asks for the cached segment is answered by it (action 3.2 of the paper, which its
-    /// authors would leave out).
+    /// Whether an acknowledgement without SACK that asks for the cached segment is answered by it
+    /// (action 3.2 of the paper, which its authors would leave out).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub duplicate_acks: Option<bool>,
-    /// Whether a segment may displace a locked one: `never`, or one of the same connection with a lower sequence number (erratum D14).
+    /// Whether a segment may displace a locked one: `never`, or one of the same connection with a
+    /// lower sequence number (erratum D14).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub displacement: Option<DisplacementName>,
     /// The local retransmission time-out in smoothed local round trips, 0.1 to 60 (erratum D16).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub local_rto: Option<f64>,
-    /// How many local round trips must have passed since a segment was sent before actions 3.2 and 3.3 repeat it, 0 to 60 (erratum D11).
+    /// How many local round trips must have passed since a segment was sent before actions 3.2 and
+    /// 3.3 repeat it, 0 to 60 (erratum D11).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub guard: Option<f64>,
     /// Connections whose state is kept, at least 1.

@@ -49,8 +49,8 @@ pub struct EmulationSection {
 }
 
 impl Default for EmulationSection {
-    /// 50 ms, and a warning: a quarter of the shortest retransmission time-out of Linux, and far above what an idle
-    /// machine shows.
+    /// 50 ms, and a warning: a quarter of the shortest retransmission time-out of Linux, and far
+    /// above what an idle machine shows.
     fn default() -> Self {
         Self { lag_limit: Span(Duration::from_millis(50)), on_lag: OnLag::Warn }
     }

@@ -77,7 +77,8 @@ pub struct FileConfig {
     /// Pools of send buffers by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub buffers: BTreeMap<String, BuffersProfile>,
-    /// The IEEE 802.15.4 channel of the nodes that have a `position`. A scenario has this or `wifi`.
+    /// The IEEE 802.15.4 channel of the nodes that have a `position`. A scenario has this or
+    /// `wifi`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub radio: Option<RadioSection>,
     /// Packets follow paths that the nodes build, and not static routes. Only with `radio`.
@@ -86,13 +87,15 @@ pub struct FileConfig {
     /// The IEEE 802.11 channel of the nodes that have a `position`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wifi: Option<WifiSection>,
-    /// Nodes on the IEEE 802.11 channel look for routes when they need them. Only with `wifi` and IPv4.
+    /// Nodes on the IEEE 802.11 channel look for routes when they need them. Only with `wifi` and
+    /// IPv4.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub aodv: Option<AodvSection>,
     /// The nodes.
     #[serde(default)]
     pub node: Vec<NodeSection>,
-    /// Groups of nodes that are alike. They come after the nodes of `[[node]]`, in the order of the file.
+    /// Groups of nodes that are alike. They come after the nodes of `[[node]]`, in the order of the
+    /// file.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<NodesSection>,
     /// What holds for places that are drawn.
@@ -104,7 +107,8 @@ pub struct FileConfig {
     /// The links between them.
     #[serde(default)]
     pub link: Vec<LinkSection>,
-    /// Nodes and links out of a GraphML file. A scenario that is resolved has them as `[[node]]` and `[[link]]`.
+    /// Nodes and links out of a GraphML file. A scenario that is resolved has them as `[[node]]`
+    /// and `[[link]]`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub topology: Option<TopologySection>,
     /// Routes that differ from the shortest.
@@ -131,7 +135,8 @@ pub struct FileConfig {
     /// Names for settings, for `--set` and for axes of a sweep.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub alias: BTreeMap<String, Alias>,
-    /// Axes of a sweep: dotted paths as in `--set`, each with its values. Every combination is one scenario.
+    /// Axes of a sweep: dotted paths as in `--set`, each with its values. Every combination is one
+    /// scenario.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub sweep: BTreeMap<String, Vec<serde_json::Value>>,
 }
@@ -191,41 +196,44 @@ pub struct NodeSection {
     /// What it is.
     #[serde(default)]
     pub kind: NodeKind,
-    /// Where it is, in metres: east and north of the origin. A node with a position is on the air, beside what cables
-    /// it has; the others are not.
+    /// Where it is, in metres: east and north of the origin. A node with a position is on the air,
+    /// beside what cables it has; the others are not.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "super::node::some_place")]
     pub position: Option<[f64; 2]>,
-    /// How it moves. A node that moves is on the air, also without a `position`, and needs `[aodv]` or `[paths]`; its cables stay as
-    /// they are.
+    /// How it moves. A node that moves is on the air, also without a `position`, and needs `[aodv]`
+    /// or `[paths]`; its cables stay as they are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mobility: Option<MobilityName>,
-    /// macCslPeriod of this node, in place of that in `csl` of `[radio]`, up to its `max_period`: how often the node samples the
-    /// channel, and sleeps in between. "0 s" for a node that never sleeps.
+    /// macCslPeriod of this node, in place of that in `csl` of `[radio]`, up to its `max_period`:
+    /// how often the node samples the channel, and sleeps in between. "0 s" for a node that never
+    /// sleeps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub csl_period: Option<Span>,
     /// Its energy level, for the gateway table of SET.
     #[serde(default)]
     pub energy: Energy,
-    /// Names of its first-hop neighbours in the low-power network, for the gateway table of SET. Where none
-    /// are given, the nodes of kind "node" next to it are.
+    /// Names of its first-hop neighbours in the low-power network, for the gateway table of SET.
+    /// Where none are given, the nodes of kind "node" next to it are.
     #[serde(default)]
     pub neighbours: Vec<String>,
-    /// The profile by which it caches TCP segments for others (distributed TCP caching); it does not if none is
-    /// given, or "off". Not for kind "host", which passes nothing on.
+    /// The profile by which it caches TCP segments for others (distributed TCP caching); it does
+    /// not if none is given, or "off". Not for kind "host", which passes nothing on.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "or_off")]
     pub dtc: Option<String>,
-    /// Its interfaces, in order: names of links that begin or end here. Transfers name those that they use, and packets keep to
-    /// the way that begins there, in both directions.
+    /// Its interfaces, in order: names of links that begin or end here. Transfers name those that
+    /// they use, and packets keep to the way that begins there, in both directions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub interfaces: Vec<String>,
-    /// The pool for the send buffers of its connections. Without one each connection has what its TCP profile says.
+    /// The pool for the send buffers of its connections. Without one each connection has what its
+    /// TCP profile says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub buffers: Option<String>,
-    /// What stands for its transports: the simulator, or the kernel behind a TUN device. Not for kind "gateway".
+    /// What stands for its transports: the simulator, or the kernel behind a TUN device. Not for
+    /// kind "gateway".
     #[serde(default, skip_serializing_if = "HostKind::is_default")]
     pub host: HostKind,
-    /// The network namespace of its TUN device; that of the program if none is given. One that does not exist is
-    /// made, and removed in the end.
+    /// The network namespace of its TUN device; that of the program if none is given. One that does
+    /// not exist is made, and removed in the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub netns: Option<String>,
     /// The name of its TUN device; "anabranch" and the node's index if none is given.
@@ -254,46 +262,51 @@ impl NodeSection {
     }
 }
 
-/// A link, or several that are alike. Both directions are alike, unless `back` says otherwise. Two nodes have at most one link between
-/// them.
+/// A link, or several that are alike. Both directions are alike, unless `back` says otherwise. Two
+/// nodes have at most one link between them.
 ///
-/// With `via` the table makes a chain: a link between each two neighbours from `from` over the nodes of `via` to `to`. An end with
-/// `{i}`, the `name` of `[[nodes]]`, makes one chain for each of these nodes, in which `{i}` is the same number everywhere; "r{i}-{n}"
-/// is the last node of a row. Without
-/// `via` one end may be several nodes, each of which gets such a link: the `name` of `[[nodes]]`, a pattern such as "n*", or a group,
-/// whose nodes each run chooses anew.
+/// With `via` the table makes a chain: a link between each two neighbours from `from` over the
+/// nodes of `via` to `to`. An end with `{i}`, the `name` of `[[nodes]]`, makes one chain for each
+/// of these nodes, in which `{i}` is the same number everywhere; "r{i}-{n}" is the last node of a
+/// row. Without `via` one end may be several nodes, each of which gets such a link: the `name` of
+/// `[[nodes]]`, a pattern such as "n*", or a group, whose nodes each run chooses anew.
 #[derive(Clone, PartialEq, Debug, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct LinkSection {
-    /// Its name, for paths of `--set` and sweeps. No two links share one. In a chain `{i}` stands for the number of the link, from 1
-    /// on. Where an end has `{i}`, it stands for the number of that node, and `{j}` for that of the link in the chain.
+    /// Its name, for paths of `--set` and sweeps. No two links share one. In a chain `{i}` stands
+    /// for the number of the link, from 1 on. Where an end has `{i}`, it stands for the number of
+    /// that node, and `{j}` for that of the link in the chain.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// The node at one end, or several.
     pub from: String,
-    /// The nodes between the ends of a chain, in order: names of nodes and of `[[nodes]]`, whose nodes are all in the chain. If `from`
-    /// or `to` has `{i}`, each chain has the node or row of its number.
+    /// The nodes between the ends of a chain, in order: names of nodes and of `[[nodes]]`, whose
+    /// nodes are all in the chain. If `from` or `to` has `{i}`, each chain has the node or row of
+    /// its number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub via: Option<Via>,
     /// The node at the other end, or several.
     pub to: String,
-    /// What differs at single links of a table that makes several: keys of `[[link]]` by the name of the link, or by a pattern. A
-    /// path such as `link.hop3.loss` of `--set` leads here.
+    /// What differs at single links of a table that makes several: keys of `[[link]]` by the name
+    /// of the link, or by a pattern. A path such as `link.hop3.loss` of `--set` leads here.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub only: BTreeMap<String, BTreeMap<String, serde_json::Value>>,
     /// `false` leaves the links of this table out.
     #[serde(default = "yes", skip_serializing_if = "is_yes")]
     #[cfg_attr(feature = "schema", schemars(extend("default" = true)))]
     pub enabled: bool,
-    /// Rate of each direction. Beside a `trace` that says when packets may leave it need not be given, and is no more than what routing
-    /// and closed forms take the link for; they take the mean of the trace if it is not given.
+    /// Rate of each direction. Beside a `trace` that says when packets may leave it need not be
+    /// given, and is no more than what routing and closed forms take the link for; they take the
+    /// mean of the trace if it is not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
-    /// Delay of each direction, from the end of transmission to arrival. It need not be given beside a `trace` of delays.
+    /// Delay of each direction, from the end of transmission to arrival. It need not be given
+    /// beside a `trace` of delays.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay: Option<Span>,
-    /// What rate or delay follow in time, as files have it; in both directions, unless `back` has a `trace`, `rate` or `delay` of its own.
+    /// What rate or delay follow in time, as files have it; in both directions, unless `back` has a
+    /// `trace`, `rate` or `delay` of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<TraceSection>,
     /// What waits for each transmitter at most.
@@ -303,7 +316,8 @@ pub struct LinkSection {
     #[serde(default, skip_serializing_if = "is_drop_tail")]
     #[cfg_attr(feature = "schema", schemars(extend("default" = "drop-tail")))]
     pub discipline: WordOrTable<DisciplineConfig>,
-    /// A packet of a transport that understands ECN is marked if more than this waits with it. For the discipline "drop-tail".
+    /// A packet of a transport that understands ECN is marked if more than this waits with it. For
+    /// the discipline "drop-tail".
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ecn_threshold: Option<QueueSize>,
     /// Largest IP packet in octets.
@@ -315,14 +329,15 @@ pub struct LinkSection {
     /// Factors on the loss by kind of packet.
     #[serde(default)]
     pub loss_factors: FactorsSection,
-    /// Given if the link layer acknowledges every packet, for a caching node (`dtc`) at the link's beginning: how long after a
-    /// packet's arrival that node waits for the acknowledgement. The link layer repeats nothing, and TCP does not hear of it:
-    /// without a caching node the key has no effect. An acknowledgement takes no time of its own. "off" is the same as no key.
+    /// Given if the link layer acknowledges every packet, for a caching node (`dtc`) at the link's
+    /// beginning: how long after a packet's arrival that node waits for the acknowledgement. The
+    /// link layer repeats nothing, and TCP does not hear of it: without a caching node the key has
+    /// no effect. An acknowledgement takes no time of its own. "off" is the same as no key.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "or_off")]
     #[cfg_attr(feature = "schema", schemars(with = "OrOff<Span>"))]
     pub link_ack_timeout: Option<Span>,
-    /// Given if the link layer repeats packets that the channel has lost. It cannot stand beside `link_ack_timeout`, which is for a link
-    /// layer that repeats nothing.
+    /// Given if the link layer repeats packets that the channel has lost. It cannot stand beside
+    /// `link_ack_timeout`, which is for a link layer that repeats nothing.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "or_off")]
     #[cfg_attr(feature = "schema", schemars(with = "OrOff<ArqSection>"))]
     pub arq: Option<ArqSection>,
@@ -340,8 +355,8 @@ pub struct LinkSection {
     /// Probability that a packet arrives twice.
     #[serde(default, skip_serializing_if = "is_never")]
     pub duplication: Probability,
-    /// From the start of one transmission to that of the next, at least: a radio that waits until its packet is out
-    /// of earshot, some hops on.
+    /// From the start of one transmission to that of the next, at least: a radio that waits until
+    /// its packet is out of earshot, some hops on.
     #[serde(default = "at_once", skip_serializing_if = "is_at_once")]
     pub spacing: Span,
     /// What differs in the direction from `to` to `from`.
@@ -426,9 +441,10 @@ pub struct BackSection {
     pub loss_factors: Option<FactorsSection>,
 }
 
-/// A link layer that repeats what its channel has lost (RFC 3366): stop-and-wait. The transmitter keeps a packet until it has arrived or is
-/// given up, so packets arrive in order, and wait behind one that is repeated. That a packet has arrived or was lost is known for
-/// certain, and costs the other direction nothing.
+/// A link layer that repeats what its channel has lost (RFC 3366): stop-and-wait. The transmitter
+/// keeps a packet until it has arrived or is given up, so packets arrive in order, and wait behind
+/// one that is repeated. That a packet has arrived or was lost is known for certain, and costs the
+/// other direction nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -439,7 +455,8 @@ pub struct ArqSection {
     pub delay: Span,
 }
 
-/// A distribution of what is added to the delay of each packet: exactly one of `uniform`, `normal`, `exponential` and `pareto`.
+/// A distribution of what is added to the delay of each packet: exactly one of `uniform`, `normal`,
+/// `exponential` and `pareto`.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields, default)]
@@ -456,8 +473,8 @@ pub struct JitterSection {
     /// Pareto: many short times and a few long ones.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pareto: Option<ParetoSection>,
-    /// `true` lets packets overtake others that take longer. Otherwise a packet arrives with the one before it at the earliest, so that
-    /// it may take longer than the distribution says.
+    /// `true` lets packets overtake others that take longer. Otherwise a packet arrives with the
+    /// one before it at the earliest, so that it may take longer than the distribution says.
     #[serde(skip_serializing_if = "is_no")]
     pub overtaking: bool,
 }
@@ -480,7 +497,8 @@ pub struct NormalSection {
 pub struct ParetoSection {
     /// The shortest time, more than 0.
     pub least: Span,
-    /// The less, the more long times: more than 0, up to 100. With 1 and less the mean is that of `most`.
+    /// The less, the more long times: more than 0, up to 100. With 1 and less the mean is that of
+    /// `most`.
     pub shape: f64,
     /// The longest time; the distribution is without what is longer.
     #[serde(default = "ten_seconds")]
@@ -491,26 +509,31 @@ fn ten_seconds() -> Span {
     Span(anabranch_core::time::Duration::from_secs(10))
 }
 
-/// What the rate and the delay of a link follow in time. Files are relative to the scenario. `mahimahi` or `rate` may be given, or
-/// neither, and `delay`. Both directions of a link follow a trace on their own: neither takes what the other could have sent.
+/// What the rate and the delay of a link follow in time. Files are relative to the scenario.
+/// `mahimahi` or `rate` may be given, or neither, and `delay`. Both directions of a link follow a
+/// trace on their own: neither takes what the other could have sent.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct TraceSection {
-    /// A file in the format of mahimahi: each line is a time in whole milliseconds at which a packet of 1500 octets may leave. After the
-    /// last line all begins anew. Smaller packets share what `mm-link` counts as 1504 octets, each with 4 more than its own, and
-    /// may leave in parts; what is not used is lost. Packets wait in the queue until they leave.
+    /// A file in the format of mahimahi: each line is a time in whole milliseconds at which a
+    /// packet of 1500 octets may leave. After the last line all begins anew. Smaller packets share
+    /// what `mm-link` counts as 1504 octets, each with 4 more than its own, and may leave in parts;
+    /// what is not used is lost. Packets wait in the queue until they leave.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mahimahi: Option<String>,
-    /// A CSV file with rows `time,rate`, the first at time 0: `0.5,2000000` (seconds and bit/s) or `500 ms,2 Mbit/s`. Each rate holds until
-    /// the next, also for a packet that has begun, and the last for ever. At a rate of 0 nothing leaves.
+    /// A CSV file with rows `time,rate`, the first at time 0: `0.5,2000000` (seconds and bit/s) or
+    /// `500 ms,2 Mbit/s`. Each rate holds until the next, also for a packet that has begun, and the
+    /// last for ever. At a rate of 0 nothing leaves.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<String>,
-    /// A CSV file with rows `time,delay`, the first at time 0: `0.5,0.02` (seconds) or `500 ms,20 ms`. A packet has the delay of the moment
-    /// at which it leaves the transmitter, and keeps it; none overtakes those before it.
+    /// A CSV file with rows `time,delay`, the first at time 0: `0.5,0.02` (seconds) or
+    /// `500 ms,20 ms`. A packet has the delay of the moment at which it leaves the transmitter, and
+    /// keeps it; none overtakes those before it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delay: Option<String>,
-    /// At the time of the last row of `rate` or `delay` all begins anew; its value has no effect then.
+    /// At the time of the last row of `rate` or `delay` all begins anew; its value has no effect
+    /// then.
     #[serde(skip_serializing_if = "is_no")]
     pub repeat: bool,
 }
@@ -554,9 +577,10 @@ impl Default for Loss {
     }
 }
 
-/// A channel of two states. With `good_to_bad` and `bad_to_good` it steps before every packet, and begins good: a silent link does not
-/// change. With `mean_good` and `mean_bad` it changes in time, whether packets come or not, and is as it is when a packet's transmission
-/// begins: each state lasts for a time of an exponential distribution, and the link begins as it is in the long run.
+/// A channel of two states. With `good_to_bad` and `bad_to_good` it steps before every packet, and
+/// begins good: a silent link does not change. With `mean_good` and `mean_bad` it changes in time,
+/// whether packets come or not, and is as it is when a packet's transmission begins: each state
+/// lasts for a time of an exponential distribution, and the link begins as it is in the long run.
 #[derive(Clone, Copy, PartialEq, Debug, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -633,7 +657,8 @@ pub struct RouteSection {
     pub to: String,
     /// The neighbour to which packets go.
     pub via: String,
-    /// The route is for packets that keep to this interface, by the name of its link; for all others if it is not given.
+    /// The route is for packets that keep to this interface, by the name of its link; for all
+    /// others if it is not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interface: Option<String>,
 }
@@ -645,10 +670,12 @@ pub struct RouteSection {
 pub enum TransferKind {
     /// One TCP connection from end to end, without a request.
     Tcp,
-    /// One Multipath TCP connection from end to end, without a request: a subflow on each of the sender's interfaces, or on each of
-    /// its paths, as `[paths]` has nodes build them, or one over the static route.
+    /// One Multipath TCP connection from end to end, without a request: a subflow on each of the
+    /// sender's interfaces, or on each of its paths, as `[paths]` has nodes build them, or one over
+    /// the static route.
     Mptcp,
-    /// A request, as SET makes it, and then TCP from end to end: the gateways only route and fragment.
+    /// A request, as SET makes it, and then TCP from end to end: the gateways only route and
+    /// fragment.
     EndToEnd,
     /// A request, and then one TCP connection to a gateway and another from there.
     Split,
@@ -693,21 +720,23 @@ pub enum GatewayChoice {
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct TransferSection {
-    /// Its name in reports; "transfer 1", "transfer 2", ... if none is given. With `count`, `{i}` stands for the number of each,
-    /// from 1 on.
+    /// Its name in reports; "transfer 1", "transfer 2", ... if none is given. With `count`, `{i}`
+    /// stands for the number of each, from 1 on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Number of transfers that are alike, 0 for none; one if it is not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub count: Option<u32>,
-    /// How. Where `--set` or an axis of `[sweep]` chooses, keys of the file that the choice does not read are left aside.
+    /// How. Where `--set` or an axis of `[sweep]` chooses, keys of the file that the choice does
+    /// not read are left aside.
     pub kind: TransferKind,
-    /// The sender. `from` or `to` may be the `name` of `[[nodes]]`, such as "n{i}": there is a transfer for each of these nodes, and
-    /// `{i}` in `name` stands for the number of the node.
+    /// The sender. `from` or `to` may be the `name` of `[[nodes]]`, such as "n{i}": there is a
+    /// transfer for each of these nodes, and `{i}` in `name` stands for the number of the node.
     pub from: String,
     /// The receiver.
     pub to: String,
-    /// How much. One of `bytes` and `file` is given, or neither for a transfer of kind "tcp" or "mptcp" that never ends.
+    /// How much. One of `bytes` and `file` is given, or neither for a transfer of kind "tcp" or
+    /// "mptcp" that never ends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<Size>,
     /// The content of this file, relative to the scenario.
@@ -716,35 +745,39 @@ pub struct TransferSection {
     /// When it begins.
     #[serde(default = "at_once")]
     pub start: Span,
-    /// When the sender closes a transfer without `bytes` and `file`; it goes on to the end of the simulation if it is not given.
+    /// When the sender closes a transfer without `bytes` and `file`; it goes on to the end of the
+    /// simulation if it is not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop: Option<Span>,
     /// A transfer without `bytes` and `file` that comes and goes, over a new connection each time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repeat: Option<RepeatSection>,
-    /// Names of the sender's interfaces that it uses. Kind "mptcp" has a subflow on each, at most 8, and on all interfaces of the
-    /// sender if none is given. Kind "tcp" keeps to one: with `count`, the transfers take the interfaces in turn. Not for other
-    /// kinds.
+    /// Names of the sender's interfaces that it uses. Kind "mptcp" has a subflow on each, at most
+    /// 8, and on all interfaces of the sender if none is given. Kind "tcp" keeps to one: with
+    /// `count`, the transfers take the interfaces in turn. Not for other kinds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interfaces: Option<Vec<String>>,
-    /// Port of the receiver; 5000 and so on in the order of the file if none is given. With `count`, that of the first. Only for
-    /// kinds "tcp" and "mptcp".
+    /// Port of the receiver; 5000 and so on in the order of the file if none is given. With
+    /// `count`, that of the first. Only for kinds "tcp" and "mptcp".
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub port: Option<u16>,
-    /// The TCP profile of the receiver; that of `tcp` if none is given. Only for kinds "tcp" and "mptcp".
+    /// The TCP profile of the receiver; that of `tcp` if none is given. Only for kinds "tcp" and
+    /// "mptcp".
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tcp_receiver: Option<String>,
-    /// From this long after `start` on the receiver's application reads nothing more. Only for kinds "tcp" and "mptcp".
+    /// From this long after `start` on the receiver's application reads nothing more. Only for
+    /// kinds "tcp" and "mptcp".
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reads_for: Option<Span>,
     /// The TCP profile; of each subflow, for kind "mptcp".
     #[serde(default = "default_profile")]
     pub tcp: String,
-    /// The TCP profile between gateway and receiver; that of `tcp` if none is given. Split and SET only.
+    /// The TCP profile between gateway and receiver; that of `tcp` if none is given. Split and SET
+    /// only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tcp_wireless: Option<String>,
-    /// The gateways: how many at most, or which, or "best" for as many as the latency model finds best; for split
-    /// 1, or names of which the nearest is taken. Split and SET only.
+    /// The gateways: how many at most, or which, or "best" for as many as the latency model finds
+    /// best; for split 1, or names of which the nearest is taken. Split and SET only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gateways: Option<GatewayChoice>,
     /// The gateway through which the request goes, and plain TCP. Not for kinds "tcp" and "mptcp",
@@ -799,7 +832,8 @@ pub struct RepeatSection {
     /// How long after `start` the first begins, within `on` and `off` together.
     #[serde(default = "at_once")]
     pub offset: Span,
-    /// With `count`: how much later each transfer begins than the one before it, within `on` and `off` together.
+    /// With `count`: how much later each transfer begins than the one before it, within `on` and
+    /// `off` together.
     #[serde(default = "at_once")]
     pub stagger: Span,
 }
@@ -825,18 +859,21 @@ pub enum EventAction {
     LinkDown,
     /// A link comes up, both directions: needs `from` and `to`.
     LinkUp,
-    /// The direction from `from` to `to` of a link gets another rate: needs `rate`. It holds for packets whose transmission has not begun.
+    /// The direction from `from` to `to` of a link gets another rate: needs `rate`. It holds for
+    /// packets whose transmission has not begun.
     SetRate,
-    /// The direction from `from` to `to` of a cable gets another delay: needs `delay`. A packet that has left the transmitter keeps its
-    /// delay, and none overtakes those before it: with a shorter delay the next packets arrive with the last one of the longer delay, or
-    /// later. Only `reordering` and `overtaking` of the link let packets overtake.
+    /// The direction from `from` to `to` of a cable gets another delay: needs `delay`. A packet
+    /// that has left the transmitter keeps its delay, and none overtakes those before it: with a
+    /// shorter delay the next packets arrive with the last one of the longer delay, or later. Only
+    /// `reordering` and `overtaking` of the link let packets overtake.
     SetDelay,
-    /// The direction from `from` to `to` of a cable loses packets in another way: needs `loss`. It holds for packets whose transmission has
-    /// not begun.
+    /// The direction from `from` to `to` of a cable loses packets in another way: needs `loss`. It
+    /// holds for packets whose transmission has not begun.
     SetLoss,
 }
 
-/// Something that happens to the network at a given time. Keys that its action does not need are refused.
+/// Something that happens to the network at a given time. Keys that its action does not need are
+/// refused.
 #[derive(Clone, PartialEq, Debug, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]

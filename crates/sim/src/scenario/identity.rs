@@ -11,14 +11,15 @@ use super::{FileConfig, Policies, Scenario};
 /// The version of the program, which is part of every identity.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// Fingerprint of the build: SHA-256, in hexadecimal, over the sources of the crates that decide results and over the entries of
-/// the lock file for their dependencies.
+/// Fingerprint of the build: SHA-256, in hexadecimal, over the sources of the crates that decide
+/// results and over the entries of the lock file for their dependencies.
 pub const BUILD: &str = env!("ANABRANCH_BUILD");
 
 /// The files that a scenario carries, by the names that it gives them.
 pub type Files = BTreeMap<String, Bytes>;
 
-/// Identity of one run: SHA-256 over the resolved scenario, the digests of its files, version, build, seed and run.
+/// Identity of one run: SHA-256 over the resolved scenario, the digests of its files, version,
+/// build, seed and run.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RunId(pub [u8; 32]);
 
@@ -44,7 +45,8 @@ impl Root {
         Self(hash.finalize().into())
     }
 
-    /// The same for runs whose results depend on more than a scenario, as those of an experiment on what it measures.
+    /// The same for runs whose results depend on more than a scenario, as those of an experiment on
+    /// what it measures.
     #[must_use]
     pub fn with<'p>(self, parts: impl IntoIterator<Item = &'p str>) -> Self {
         let mut hash = Sha256::new_with_prefix(b"anabranch run of\0");
@@ -70,8 +72,9 @@ impl Root {
 pub(super) struct ScenarioDigest([u8; 32]);
 
 impl ScenarioDigest {
-    /// Of what a file says once it is resolved. Keys are in the order of their declaration, which is the same for all scenarios: sorting
-    /// them as JSON objects takes longer than everything else that identifies a point of a sweep.
+    /// Of what a file says once it is resolved. Keys are in the order of their declaration, which
+    /// is the same for all scenarios: sorting them as JSON objects takes longer than everything
+    /// else that identifies a point of a sweep.
     pub(super) fn of(resolved: &mut FileConfig, policies: &Policies) -> Self {
         let aside = (
             mem::take(&mut resolved.seed),
@@ -92,8 +95,8 @@ impl ScenarioDigest {
 }
 
 impl Scenario {
-    /// SHA-256 of the resolved scenario without its seed, name and description, in hexadecimal. Scenarios that mean the same have the
-    /// same hash.
+    /// SHA-256 of the resolved scenario without its seed, name and description, in hexadecimal.
+    /// Scenarios that mean the same have the same hash.
     pub fn hash(&self) -> String {
         hexadecimal(&self.digest.0)
     }

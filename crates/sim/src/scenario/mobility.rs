@@ -14,8 +14,9 @@ use crate::packet::NodeId;
 use crate::radio::Position;
 use crate::random::Stream;
 
-/// How nodes move, which are on the air. A node with a place, by `place` or `position`, starts there; the others start as if they had
-/// moved for ever: by the stationary distribution of their model. Where each is depends on seed, run and its name alone.
+/// How nodes move, which are on the air. A node with a place, by `place` or `position`, starts
+/// there; the others start as if they had moved for ever: by the stationary distribution of their
+/// model. Where each is depends on seed, run and its name alone.
 #[derive(Clone, PartialEq, Debug, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -29,16 +30,16 @@ pub enum MobilityName {
         /// Its south-west corner.
         #[serde(default, deserialize_with = "super::node::place")]
         corner: [f64; 2],
-        /// Least and greatest speed; each way has one drawn evenly between them. A least speed of 0 is for nodes with a place: the
-        /// longer a run, the slower they are.
+        /// Least and greatest speed; each way has one drawn evenly between them. A least speed of 0
+        /// is for nodes with a place: the longer a run, the slower they are.
         #[serde(deserialize_with = "two_speeds")]
         speed: [Speed; 2],
         /// How long a node stays where it has arrived.
         #[serde(default = "at_once")]
         pause: Span,
     },
-    /// At a speed and in a direction that change little from step to step (Liang and Haas 1999), away from the edges of a rectangle
-    /// (Camp, Boleng and Davies 2002).
+    /// At a speed and in a direction that change little from step to step (Liang and Haas 1999),
+    /// away from the edges of a rectangle (Camp, Boleng and Davies 2002).
     GaussMarkov {
         /// Width of the rectangle, at least 1 m.
         width: Length,
@@ -60,8 +61,9 @@ pub enum MobilityName {
         #[serde(default = "one_second")]
         interval: Span,
     },
-    /// As a movement file of ns-2 has it, relative to the scenario: `setdest = "FILE"`. Nodes of `[[nodes]]` are the file's nodes from
-    /// 0 on, a `[[node]]` is the file's node 0; `setdest = { file = "FILE", node = 5 }` counts from another.
+    /// As a movement file of ns-2 has it, relative to the scenario: `setdest = "FILE"`. Nodes of
+    /// `[[nodes]]` are the file's nodes from 0 on, a `[[node]]` is the file's node 0;
+    /// `setdest = { file = "FILE", node = 5 }` counts from another.
     Setdest(SetdestName),
 }
 

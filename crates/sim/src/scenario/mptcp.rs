@@ -1,4 +1,5 @@
-//! What a scenario may choose about Multipath TCP. What holds for each subflow is said by the transfer's TCP profile.
+//! What a scenario may choose about Multipath TCP. What holds for each subflow is said by the
+//! transfer's TCP profile.
 
 use anabranch_core::mptcp::prediction::Adaptation;
 use anabranch_core::mptcp::{self, Reinjection, SchedulerKind};
@@ -15,7 +16,8 @@ use super::tcp::empty_range;
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum SubflowCongestion {
-    /// A-NewReno: NewReno between two windows, with a constant time-out, all by the number of hops of the subflow's path.
+    /// A-NewReno: NewReno between two windows, with a constant time-out, all by the number of hops
+    /// of the subflow's path.
     Adaptive,
     /// The same, but from two hops on the window that delivers most is explored and then held.
     AdaptiveExploreHold,
@@ -33,7 +35,8 @@ pub struct MptcpSection {
     pub scheduler: Named<SchedulerKind>,
     /// When data that has been sent on a subflow is sent on another, too.
     pub reinjection: Reinjection,
-    /// How the congestion windows of the subflows grow and shrink; as in the TCP profile if none is given.
+    /// How the congestion windows of the subflows grow and shrink; as in the TCP profile if none is
+    /// given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub congestion: Option<SubflowCongestion>,
     /// Subflows at a time, 1 to 8: one on each of the node's best paths.
@@ -66,7 +69,8 @@ pub struct MptcpSpec {
 }
 
 impl MptcpSection {
-    /// What it means for subflows that are as `tcp` says, or the key at fault and what is wrong with it.
+    /// What it means for subflows that are as `tcp` says, or the key at fault and what is wrong
+    /// with it.
     pub(super) fn spec(
         &self,
         tcp: tcp::Config,

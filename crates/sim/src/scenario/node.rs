@@ -14,7 +14,8 @@ pub enum NodeKind {
     Host,
     /// It passes packets on.
     Router,
-    /// It joins the low-power network to the Internet: passes packets on, and can relay SET sessions.
+    /// It joins the low-power network to the Internet: passes packets on, and can relay SET
+    /// sessions.
     Gateway,
     /// A node of the low-power network; passes packets on.
     Node,

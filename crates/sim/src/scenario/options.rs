@@ -1,6 +1,6 @@
-//! Tables of options: every key is optional and stands for a field of a configuration, which a base or the program's default
-//! fills. [`options!`] states key, type and field once, and makes of it the table of a file, what it means, and the table with
-//! every value written out.
+//! Tables of options: every key is optional and stands for a field of a configuration, which a base
+//! or the program's default fills. [`options!`] states key, type and field once, and makes of it
+//! the table of a file, what it means, and the table with every value written out.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -200,8 +200,8 @@ impl<T: schemars::JsonSchema> schemars::JsonSchema for OrOff<T> {
     }
 }
 
-/// Declares a table of options: `key: Type = field.of.the.configuration`. The key in front of the table, if there is one, chooses the
-/// base.
+/// Declares a table of options: `key: Type = field.of.the.configuration`. The key in front of the
+/// table, if there is one, chooses the base.
 macro_rules! options {
     (
         $(#[$attribute:meta])*

@@ -22,11 +22,12 @@ pub struct PathsSection {
     /// How paths are compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub objective: Option<Objective>,
-    /// PARENT_SWITCH_THRESHOLD of `"mrhof"` in 1/128 of a transmission: by how much the ETX of another path must be lower.
+    /// PARENT_SWITCH_THRESHOLD of `"mrhof"` in 1/128 of a transmission: by how much the ETX of
+    /// another path must be lower.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent_switch_threshold: Option<u16>,
-    /// Time between two probes of a link that could be used and is not; an eighth of it while the link is not measured;
-    /// 100 ms and more; 0 sends none.
+    /// Time between two probes of a link that could be used and is not; an eighth of it while the
+    /// link is not measured; 100 ms and more; 0 sends none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probe_interval: Option<Span>,
     /// Imin of the trickle timer, 1 ms and more.
@@ -44,8 +45,8 @@ pub struct PathsSection {
     /// Time from the first DIS to the second, doubled after each, 100 ms and more; 0 sends none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dis_interval: Option<Span>,
-    /// DAGMaxRankIncrease: how far the rank of a node may rise above its lowest before it gives its paths up; 0 is no
-    /// limit.
+    /// DAGMaxRankIncrease: how far the rank of a node may rise above its lowest before it gives its
+    /// paths up; 0 is no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_rank_increase: Option<u16>,
     /// How long a new path waits before it is told upstream, 1 ms and more.

@@ -28,10 +28,11 @@ use crate::radio::{Mover, Position};
 use crate::sim::{Builder, Fault, Simulation};
 use crate::transport::TransportConfig;
 
-/// First of the ports on which receivers of transfers without a request listen, in the order of the file.
+/// First of the ports on which receivers of transfers without a request listen, in the order of the
+/// file.
 pub(super) const FIRST_PORT: u16 = 5_000;
-/// Transfers in one scenario, at most, the last of which can be one without a request: those of SET have the ports
-/// from there on.
+/// Transfers in one scenario, at most, the last of which can be one without a request: those of SET
+/// have the ports from there on.
 pub(super) const MAX_TCP_TRANSFERS: usize = (NODE_PORT - FIRST_PORT) as usize;
 
 /// A simulation about to begin.
@@ -87,7 +88,8 @@ impl PlannedTransfer {
 }
 
 impl Scenario {
-    /// Names of the files on which runs depend: those whose content is carried, traces of links, and those that say how nodes move.
+    /// Names of the files on which runs depend: those whose content is carried, traces of links,
+    /// and those that say how nodes move.
     pub fn files(&self) -> impl Iterator<Item = &str> {
         let carried = self.transfers.iter().filter_map(|t| match &t.content {
             ContentSpec::File(name) => Some(name.as_str()),
@@ -241,7 +243,8 @@ impl Scenario {
         builder
     }
 
-    /// The nodes that build paths in a run, each with its type; the root has none. A node without a radio is of the wired kind.
+    /// The nodes that build paths in a run, each with its type; the root has none. A node without a
+    /// radio is of the wired kind.
     pub fn routers(&self, drawn: &Drawn) -> Vec<(NodeId, Option<NodeType>)> {
         let Some(paths) = &self.paths else { return Vec::new() };
         let (mut on_air, mut wired) = (vec![false; self.nodes.len()], vec![false; self.nodes.len()]);
@@ -256,7 +259,8 @@ impl Scenario {
         nodes.map(|(node, kind)| (node, (node != paths.root).then_some(kind))).collect()
     }
 
-    /// The link of a run that is this one of [`Scenario::edges`]; `None` if shadowing keeps its ends apart in that run.
+    /// The link of a run that is this one of [`Scenario::edges`]; `None` if shadowing keeps its
+    /// ends apart in that run.
     fn link_in(&self, builder: &Builder, link: LinkId) -> Option<LinkId> {
         match link.index().checked_sub(self.links.len()) {
             None => Some(link),
@@ -267,7 +271,8 @@ impl Scenario {
         }
     }
 
-    /// The paths of a node whose link layers report, and their links: its interfaces, or its only link.
+    /// The paths of a node whose link layers report, and their links: its interfaces, or its only
+    /// link.
     fn reporting(&self, node: usize) -> Vec<(u8, LinkId)> {
         let mut own = (0..).map(LinkId).zip(&self.links).filter(|(_, link)| link.from.index() == node);
         match (&*self.nodes[node].interfaces, own.next(), own.next()) {

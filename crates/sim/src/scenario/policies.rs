@@ -18,7 +18,8 @@ use super::units::{word, words_of};
 /// Octets of a name, at most.
 const LONGEST: usize = 32;
 
-/// What a program brings along beside what is ours: [`super::Source::with_policies`] lets scenario files name it.
+/// What a program brings along beside what is ours: [`super::Source::with_policies`] lets scenario
+/// files name it.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Policies {
     congestion: Vec<CustomCongestion>,
@@ -49,16 +50,16 @@ impl Policies {
         self
     }
 
-    /// What the identity of a scenario that names this policy depends on beside the name: a digest of the policy's source, for
-    /// policies that are not part of the build.
+    /// What the identity of a scenario that names this policy depends on beside the name: a digest
+    /// of the policy's source, for policies that are not part of the build.
     #[must_use]
     pub fn identified(mut self, name: &'static str, digest: impl Into<String>) -> Self {
         self.identities.push((name, digest.into()));
         self
     }
 
-    /// Digests of the policies that a resolved scenario, as JSON, may use, by name. A name that stands elsewhere counts too, which
-    /// only tells two equal scenarios apart.
+    /// Digests of the policies that a resolved scenario, as JSON, may use, by name. A name that
+    /// stands elsewhere counts too, which only tells two equal scenarios apart.
     pub(super) fn identities_in<'p>(
         &'p self,
         json: &'p [u8],

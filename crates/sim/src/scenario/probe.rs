@@ -22,10 +22,12 @@ use crate::probe::queues::Queues;
 pub enum ProbeKind {
     /// The energy that radios draw, by what they do: transmit, receive, listen, off.
     Energy,
-    /// Loss, delay, jitter, reordering and throughput of flows, one direction of a connection each, and how fair the flows are to each
-    /// other. `run --series` writes a table with a row for each flow.
+    /// Loss, delay, jitter, reordering and throughput of flows, one direction of a connection each,
+    /// and how fair the flows are to each other. `run --series` writes a table with a row for each
+    /// flow.
     Flows,
-    /// Packets of transfers and traffic: data and what their transports send beside it, from end to end and hop by hop.
+    /// Packets of transfers and traffic: data and what their transports send beside it, from end to
+    /// end and hop by hop.
     Packets,
     /// How long packets wait for the transmitters of cables, and how many wait.
     Queues,
@@ -48,21 +50,24 @@ impl ProbeKind {
 pub struct ProbeSection {
     /// What is measured.
     pub kind: ProbeKind,
-    /// The nodes: a group, or names of nodes and patterns such as "n*". If none are given, all nodes; for "energy", all on the air.
-    /// For "packets" they are those that make the packets, and hop by hop those that give packets to a link; for "queues" those at which
-    /// cables begin; for "flows" the sources of the flows.
+    /// The nodes: a group, or names of nodes and patterns such as "n*". If none are given, all
+    /// nodes; for "energy", all on the air. For "packets" they are those that make the packets, and
+    /// hop by hop those that give packets to a link; for "queues" those at which cables begin; for
+    /// "flows" the sources of the flows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nodes: Option<FromName>,
     /// Over what a hop leads that counts; over either if it is not given. Only for "packets".
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub medium: Option<HopMedium>,
-    /// Where the cables or the flows end: names of nodes and patterns; anywhere if it is not given. Only for "queues" and "flows".
+    /// Where the cables or the flows end: names of nodes and patterns; anywhere if it is not given.
+    /// Only for "queues" and "flows".
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<FromName>,
-    /// A transfer or a traffic, or several by a pattern. The window begins with the first of them and ends with the last. A transfer
-    /// ends when its sender knows that everything has arrived, or that it has failed. A traffic with a `stop` ends then, whatever
-    /// carries it; another one ends with its last packet: over UDP when that is made, otherwise when its source knows that it has
-    /// arrived. What goes on ends with the run. Either this or `from` and `until`.
+    /// A transfer or a traffic, or several by a pattern. The window begins with the first of them
+    /// and ends with the last. A transfer ends when its sender knows that everything has arrived,
+    /// or that it has failed. A traffic with a `stop` ends then, whatever carries it; another one
+    /// ends with its last packet: over UDP when that is made, otherwise when its source knows that
+    /// it has arrived. What goes on ends with the run. Either this or `from` and `until`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub during: Option<String>,
     /// When the window begins; the beginning of the run if neither this nor `during` is given.
@@ -91,7 +96,8 @@ pub struct ProbeSpec {
 }
 
 impl ProbeSpec {
-    /// The measure of some nodes, which are `drawn` anew for each run or not. RDCA has its sinks at the nodes and ports `rdca`.
+    /// The measure of some nodes, which are `drawn` anew for each run or not. RDCA has its sinks at
+    /// the nodes and ports `rdca`.
     pub(super) fn measure(
         &self,
         nodes: Vec<NodeId>,

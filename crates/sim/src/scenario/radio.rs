@@ -16,8 +16,8 @@ use crate::radio::{
     RadioConfig, UnitDisk,
 };
 
-/// Shortest frame that a scenario can ask for, in octets: a packet of 1280 octets makes 27 of it, and a node keeps track of
-/// 32.
+/// Shortest frame that a scenario can ask for, in octets: a packet of 1280 octets makes 27 of it,
+/// and a node keeps track of 32.
 const LEAST_FRAME: u16 = 64;
 
 /// A physical layer of IEEE 802.15.4.
@@ -55,19 +55,20 @@ impl Forwarding {
     }
 }
 
-/// The radio channel that all nodes with a `position` share: IEEE 802.15.4 without beacons, with 6LoWPAN.
+/// The radio channel that all nodes with a `position` share: IEEE 802.15.4 without beacons, with
+/// 6LoWPAN.
 #[derive(Clone, PartialEq, Debug, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct RadioSection {
     /// The physical layer.
     pub phy: Phy,
-    /// Longest frame in octets, MAC header and FCS included: 64 to what the physical layer allows, which it is if none is
-    /// given.
+    /// Longest frame in octets, MAC header and FCS included: 64 to what the physical layer allows,
+    /// which it is if none is given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub frame: Option<u16>,
-    /// Bytes of the frame check sequence, 2 or 4: for "oqpsk-250k" 2, which is the only choice; for "fsk-100k" 4 if none is
-    /// given.
+    /// Bytes of the frame check sequence, 2 or 4: for "oqpsk-250k" 2, which is the only choice; for
+    /// "fsk-100k" 4 if none is given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fcs: Option<u8>,
     /// macMinBE, 0 to `max_be`.
@@ -78,10 +79,11 @@ pub struct RadioSection {
     pub max_csma_backoffs: u8,
     /// macMaxFrameRetries, 0 to 15.
     pub max_frame_retries: u8,
-    /// Longest delay before such a retry, evenly distributed from 0, beside that of CSMA-CA. The standard has none.
+    /// Longest delay before such a retry, evenly distributed from 0, beside that of CSMA-CA. The
+    /// standard has none.
     pub retry_delay: Span,
-    /// How often a frame that found no free channel is handed to the MAC again, each time from the beginning of CSMA-CA. The
-    /// standard leaves this to the layer above.
+    /// How often a frame that found no free channel is handed to the MAC again, each time from the
+    /// beginning of CSMA-CA. The standard leaves this to the layer above.
     #[serde(skip_serializing_if = "is_zero")]
     pub access_retries: u8,
     /// Packets that wait for the radio of a node at most; "unlimited" for all.
@@ -93,17 +95,20 @@ pub struct RadioSection {
     /// What a node does with a packet in pieces that is for others.
     #[serde(skip_serializing_if = "Forwarding::is_default")]
     pub forwarding: Forwarding,
-    /// Packets of others that a node remembers at a time, 1 to 1024. Only with `forwarding = "fragments"`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub virtual_reassemblies: Option<u32>,
-    /// How long the fragments of a packet wait for the rest, in place of `reassembly_timeout`. Only with
+    /// Packets of others that a node remembers at a time, 1 to 1024. Only with
     /// `forwarding = "fragments"`.
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub virtual_reassemblies: Option<u32>,
+    /// How long the fragments of a packet wait for the rest, in place of `reassembly_timeout`. Only
+    /// with `forwarding = "fragments"`.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub fragment_timeout: Option<Span>,
-    /// From the end of one fragment to the next of the same packet, at least. Only with `forwarding = "fragments"`.
+    /// From the end of one fragment to the next of the same packet, at least. Only with
+    /// `forwarding = "fragments"`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fragment_gap: Option<Span>,
-    /// How far frames are received: a length such as "50 m", or a number of metres. Needed, unless there is `log_distance`.
+    /// How far frames are received: a length such as "50 m", or a number of metres. Needed, unless
+    /// there is `log_distance`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub range: Option<Length>,
     /// How far frames disturb others; `range` if none is given, and not less.
@@ -112,13 +117,15 @@ pub struct RadioSection {
     /// How far a clear channel assessment hears frames; `range` if none is given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub carrier_sense_range: Option<Length>,
-    /// Probability that a frame, or an acknowledgement of one, is lost between two nodes within range.
+    /// Probability that a frame, or an acknowledgement of one, is lost between two nodes within
+    /// range.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub loss: Option<Probability>,
     /// What becomes of frames that overlap: "off", `{ first = 2.0 }` or `{ any = 2.0 }`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub capture: Option<Capture>,
-    /// How nodes sleep, by coordinated sampled listening (CSL); all of them listen all the time if this is not given.
+    /// How nodes sleep, by coordinated sampled listening (CSL); all of them listen all the time if
+    /// this is not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub csl: Option<CslSection>,
     /// Path loss over distance with shadowing, in place of ranges.
@@ -157,31 +164,35 @@ impl Default for RadioSection {
     }
 }
 
-/// Coordinated sampled listening (IEEE Std 802.15.4-2020, section 6.12.2). A period is rounded to whole units of 10 symbols, 160 µs
-/// of "oqpsk-250k" and 100 µs of "fsk-100k".
+/// Coordinated sampled listening (IEEE Std 802.15.4-2020, section 6.12.2). A period is rounded to
+/// whole units of 10 symbols, 160 µs of "oqpsk-250k" and 100 µs of "fsk-100k".
 #[derive(Clone, Copy, PartialEq, Debug, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct CslSection {
-    /// macCslPeriod: how often each node samples the channel, and sleeps in between; "0 s" for nodes that never sleep. A node can
-    /// have its own, `csl_period`.
+    /// macCslPeriod: how often each node samples the channel, and sleeps in between; "0 s" for
+    /// nodes that never sleep. A node can have its own, `csl_period`.
     pub period: Span,
-    /// macCslMaxPeriod: the longest period of all nodes, and the length of a wake-up sequence for a receiver of which it is not
-    /// known when it samples; `period` if none is given. At most 65535 units: 10.4856 s or 6.5535 s.
+    /// macCslMaxPeriod: the longest period of all nodes, and the length of a wake-up sequence for a
+    /// receiver of which it is not known when it samples; `period` if none is given. At most 65535
+    /// units: 10.4856 s or 6.5535 s.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_period: Option<Span>,
-    /// How long a channel sample lasts, less than the period; a clear channel assessment, 8 symbols, if none is given. A signal that
-    /// is too weak for the assessment is found by a sample that is longer than a wake-up frame.
+    /// How long a channel sample lasts, less than the period; a clear channel assessment, 8
+    /// symbols, if none is given. A signal that is too weak for the assessment is found by a sample
+    /// that is longer than a wake-up frame.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sample: Option<Span>,
-    /// macCslFramePendingWait: how long a receiver stays awake for the next frame if it was told that one follows. The default, and
-    /// the least, is macLifsPeriod and the longest frame.
+    /// macCslFramePendingWait: how long a receiver stays awake for the next frame if it was told
+    /// that one follows. The default, and the least, is macLifsPeriod and the longest frame.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub frame_pending_wait: Option<Span>,
-    /// How far the clock of a node is off at most, in parts per million, 0 to 500; each node draws its own. 20 if none is given.
+    /// How far the clock of a node is off at most, in parts per million, 0 to 500; each node draws
+    /// its own. 20 if none is given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock_accuracy_ppm: Option<u16>,
-    /// Senders learn from acknowledgements when their neighbours sample, and send a short wake-up sequence around that time.
+    /// Senders learn from acknowledgements when their neighbours sample, and send a short wake-up
+    /// sequence around that time.
     #[serde(default = "yes")]
     pub synchronized: bool,
 }
@@ -217,7 +228,8 @@ impl CslSection {
     }
 }
 
-/// Path loss over distance. What is not given is that of the 2.4 GHz band indoors, or for "fsk-100k" of 868 MHz.
+/// Path loss over distance. What is not given is that of the 2.4 GHz band indoors, or for
+/// "fsk-100k" of 868 MHz.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields, default)]
@@ -237,8 +249,8 @@ pub struct LogDistanceSection {
     /// Noise in a receiver's band, in dBm.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub noise_floor_dbm: Option<f64>,
-    /// Weakest frame that a receiver locks on, in dBm. Bit errors decide what arrives, so this is below a data sheet's
-    /// sensitivity.
+    /// Weakest frame that a receiver locks on, in dBm. Bit errors decide what arrives, so this is
+    /// below a data sheet's sensitivity.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sensitivity_dbm: Option<f64>,
     /// SINR below which a receiver does not lock on a frame, in dB.
@@ -253,8 +265,9 @@ pub struct LogDistanceSection {
     /// SINR in dB with which a later frame takes a receiver over; none does if this is not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub capture_sinr_db: Option<f64>,
-    /// Ratio of a frame's power to that of all frames that overlap it, in dB, below which it is lost, -20 to 40. If it is not
-    /// given, interference counts as noise, which flatters receivers; measurements of 2.4 GHz radios suggest 3.
+    /// Ratio of a frame's power to that of all frames that overlap it, in dB, below which it is
+    /// lost, -20 to 40. If it is not given, interference counts as noise, which flatters receivers;
+    /// measurements of 2.4 GHz radios suggest 3.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub co_channel_rejection_db: Option<f64>,
     /// A weaker signal is nothing at all, in dBm.
@@ -267,10 +280,11 @@ pub struct LogDistanceSection {
 pub struct RadioSpec {
     /// The channel, and what holds for every node on it.
     pub channel: Channel,
-    /// The nodes on the air and where they are; in the scenario's first run, where places are drawn.
+    /// The nodes on the air and where they are; in the scenario's first run, where places are
+    /// drawn.
     pub places: Vec<(NodeId, Position)>,
-    /// From where to where frames are received. Under `log_distance` this is without shadowing, which each run draws
-    /// anew.
+    /// From where to where frames are received. Under `log_distance` this is without shadowing,
+    /// which each run draws anew.
     pub links: Vec<(NodeId, NodeId)>,
     /// How long each of them is for static routes: [`crate::routing::hop_over_air`].
     pub lengths: Vec<u64>,

@@ -1,7 +1,8 @@
 //! Events whose times, targets and values are drawn anew for each run.
 //!
-//! All draws of one `[[random-event]]` come from one stream, `(NAME, PURPOSE)` of the seed and the run, in the order of the
-//! events: the wait before an event if `spacing` is "poisson", its target if `pick` is "one", then a value for each target.
+//! All draws of one `[[random-event]]` come from one stream, `(NAME, PURPOSE)` of the seed and the
+//! run, in the order of the events: the wait before an event if `spacing` is "poisson", its target
+//! if `pick` is "one", then a value for each target.
 
 use anabranch_core::time::{Duration, Instant};
 #[cfg(feature = "schema")]
@@ -22,12 +23,14 @@ use crate::world::Failure;
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum RandomAction {
-    /// Links get another rate, the same share of their own in both directions: needs `links` and `rate_share`.
+    /// Links get another rate, the same share of their own in both directions: needs `links` and
+    /// `rate_share`.
     SetRate,
-    /// Links get another delay, the same share of their own in both directions, as `[[event]]` sets it: needs `links` and `delay_share`.
+    /// Links get another delay, the same share of their own in both directions, as `[[event]]` sets
+    /// it: needs `links` and `delay_share`.
     SetDelay,
-    /// Links lose each packet with another probability, the same in both directions, as `[[event]]` sets it: needs `links` and
-    /// `loss_between`.
+    /// Links lose each packet with another probability, the same in both directions, as `[[event]]`
+    /// sets it: needs `links` and `loss_between`.
     SetLoss,
     /// Links go down, both directions: needs `links` and `lasts`.
     LinkDown,
@@ -59,7 +62,8 @@ pub enum Pick {
     One,
 }
 
-/// Events whose times, targets and values are drawn anew for each run. Keys that the action does not need are refused.
+/// Events whose times, targets and values are drawn anew for each run. Keys that the action does
+/// not need are refused.
 #[derive(Clone, PartialEq, Debug, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -88,14 +92,16 @@ pub struct RandomEventSection {
     /// Every event comes before this time; `stop` of the scenario if it is not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop: Option<Span>,
-    /// The least and the greatest share of the rate in `[[link]]` that a link gets, evenly distributed between them: more than 0,
-    /// up to 1000.
+    /// The least and the greatest share of the rate in `[[link]]` that a link gets, evenly
+    /// distributed between them: more than 0, up to 1000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_share: Option<[f64; 2]>,
-    /// The least and the greatest share of the delay in `[[link]]` that a link gets, evenly distributed between them: from 0 on, up to 1000.
+    /// The least and the greatest share of the delay in `[[link]]` that a link gets, evenly
+    /// distributed between them: from 0 on, up to 1000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay_share: Option<[f64; 2]>,
-    /// The least and the greatest probability with which a link loses a packet, evenly distributed between them.
+    /// The least and the greatest probability with which a link loses a packet, evenly distributed
+    /// between them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loss_between: Option<[Probability; 2]>,
     /// How long a link is down, or a node dead. Overlapping outages end with the first.

@@ -41,7 +41,8 @@ options! {
     algorithm: RdcaAlgorithm;
     /// How datagrams are written, at both ends.
     header: Header = config.sender.header;
-    /// Bytes of the longest datagram, header included, 18 to 65507. Rates are counted in datagrams of this length.
+    /// Bytes of the longest datagram, header included, 18 to 65507. Rates are counted in datagrams
+    /// of this length.
     datagram: u16 = config.sender.datagram;
     /// Packets in the sender's queue, sent or not, at least 2.
     queue_packets: u16 = config.sender.queue_packets;
@@ -83,13 +84,15 @@ options! {
     standby: Standby = config.sender.standby;
     /// Whether the rate rises more slowly where the network was last in trouble.
     caution: OrOff<CautionTable> = config.sender.caution;
-    /// Rate after a notification, in percent of the receive rate, where the application was the limit.
+    /// Rate after a notification, in percent of the receive rate, where the application was the
+    /// limit.
     headroom_percent: u16 = config.sender.headroom_percent;
     /// What becomes of the queue that a notification found.
     drain: Drain = config.sender.drain;
     /// Lowest rate in bytes per second.
     least_rate: u32 = config.sender.least_rate;
-    /// How long a packet is kept after it was sent: halves of a round trip, and send intervals on top.
+    /// How long a packet is kept after it was sent: halves of a round trip, and send intervals on
+    /// top.
     retention: Retention = config.sender.retention;
     /// Whether a packet may be released without a confirmation of the sink.
     release: Release = config.sender.release;
@@ -135,7 +138,8 @@ options! {
     rtt: RttSource = config.sink.rtt;
     /// When a SNACK is repeated.
     repeat: SnackRepeat = config.sink.repeat;
-    /// A SNACK waits for eight receive intervals, at most this long, and lists all gaps by then; at least half a round trip.
+    /// A SNACK waits for eight receive intervals, at most this long, and lists all gaps by then; at
+    /// least half a round trip.
     collect: Span = config.sink.collect;
     /// Period over which the least trip time is taken.
     least_span: Span = config.sink.least_span;
@@ -146,7 +150,8 @@ options! {
 }
 
 impl RdcaProfile {
-    /// What the profile means, with every value written out, or the key at fault and what is wrong with it.
+    /// What the profile means, with every value written out, or the key at fault and what is wrong
+    /// with it.
     pub(super) fn resolve(&mut self) -> Result<RdcaOptions, (&'static str, String)> {
         let mut options = match self.algorithm {
             RdcaAlgorithm::Paper => RdcaOptions { config: Config::paper(), notices: RouteNotices::Ignored },
@@ -238,7 +243,8 @@ table! {
     after: Span;
     /// Doublings at most.
     doublings: u8;
-    /// In each second the rise is at first this part of the rate after the last cut (32 for a thirty-second), or "off" for `raise_step`.
+    /// In each second the rise is at first this part of the rate after the last cut (32 for a
+    /// thirty-second), or "off" for `raise_step`.
     part: OrOff<u16>;
 }
 

@@ -1,4 +1,5 @@
-//! What a run has to say for itself: the resolved scenario, its hash, and metrics by name with their units.
+//! What a run has to say for itself: the resolved scenario, its hash, and metrics by name with
+//! their units.
 
 mod buffers;
 mod traffic;
@@ -24,7 +25,8 @@ use crate::sim::Simulation;
 /// A figure with its unit.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Metric {
-    /// The figure; `null` in JSON if there is none, as the latency of a transfer that was not delivered.
+    /// The figure; `null` in JSON if there is none, as the latency of a transfer that was not
+    /// delivered.
     pub value: Option<f64>,
     /// Its unit: `1`, `s`, `B`, `bit/s`, `J`.
     pub unit: &'static str,
@@ -33,8 +35,9 @@ pub struct Metric {
 /// Metrics by name.
 pub type Metrics = BTreeMap<String, Metric>;
 
-/// The metric that says for how long runs without a latency had gone on: `transfer.NAME.latency_censored_s` of `transfer.NAME.latency_s`.
-/// `None` if the metric is no latency of a transfer.
+/// The metric that says for how long runs without a latency had gone on:
+/// `transfer.NAME.latency_censored_s` of `transfer.NAME.latency_s`. `None` if the metric is no
+/// latency of a transfer.
 pub fn censored_by(metric: &str) -> Option<String> {
     let place = metric.strip_prefix("transfer.")?.strip_suffix(".latency_s")?;
     Some(format!("transfer.{place}.latency_censored_s"))
@@ -47,8 +50,8 @@ pub fn json_schema() -> serde_json::Value {
 }
 
 impl Scenario {
-    /// The resolved scenario as JSON with sorted keys: equal scenarios give equal text. The seed is not part
-    /// of it.
+    /// The resolved scenario as JSON with sorted keys: equal scenarios give equal text. The seed is
+    /// not part of it.
     pub fn canonical_json(&self) -> String {
         let mut value = serde_json::to_value(self.erased()).expect("a scenario has only string keys");
         if let Some(object) = value.as_object_mut() {
@@ -68,15 +71,18 @@ impl Scenario {
         toml::to_string(self.erased()).expect("a scenario has only string keys")
     }
 
-    /// The resolved scenario behind a table of functions. Its hundreds of types are so compiled once for all formats together, and once
-    /// more for the digest, which is made for each point of a sweep.
+    /// The resolved scenario behind a table of functions. Its hundreds of types are so compiled
+    /// once for all formats together, and once more for the digest, which is made for each point of
+    /// a sweep.
     fn erased(&self) -> &dyn erased_serde::Serialize {
         self.resolved()
     }
 
     /// The figures of a run: of each transfer (`transfer.NAME.…`), of each direction of a link
-    /// (`link.A>B.…`, and `link.A>B.air.…` over the air beside a cable), of each node on the air (`radio.NODE.…`), of each probe (`probe.NAME.…`), of each pool of
-    /// send buffers (`buffers.NODE.…`), and of each node that has dropped packets (`node.NAME.…`). A run in which nothing is pending any more lasts until `stop`.
+    /// (`link.A>B.…`, and `link.A>B.air.…` over the air beside a cable), of each node on the air
+    /// (`radio.NODE.…`), of each probe (`probe.NAME.…`), of each pool of send buffers
+    /// (`buffers.NODE.…`), and of each node that has dropped packets (`node.NAME.…`). A run in
+    /// which nothing is pending any more lasts until `stop`.
     pub fn metrics(&self, plan: &Planned, sim: &Simulation) -> Metrics {
         let end = if sim.is_idle() { sim.now().max(self.stop) } else { sim.now() };
         self.metrics_until(plan, sim, end)
@@ -155,7 +161,8 @@ impl Scenario {
         metrics
     }
 
-    /// What nodes have dropped before it was on a link, or behind one; a node that drops nothing has no figures.
+    /// What nodes have dropped before it was on a link, or behind one; a node that drops nothing
+    /// has no figures.
     fn node_metrics(&self, metrics: &mut Metrics, sim: &Simulation) {
         for (i, node) in self.nodes.iter().enumerate() {
             let m = sim.world().network.node_metrics(NodeId(i as u32));
@@ -271,8 +278,9 @@ impl Scenario {
 pub struct SetFigures {
     /// From the request until the last octet was delivered in order; `None` if that did not happen.
     pub latency: Option<Duration>,
-    /// From the request until the first session was open (for the baselines: until the node had answered and
-    /// the connection that carries the octets was open); `None` if that did not happen.
+    /// From the request until the first session was open (for the baselines: until the node had
+    /// answered and the connection that carries the octets was open); `None` if that did not
+    /// happen.
     pub establishment: Option<Duration>,
     /// Octets that came out of the node's receive buffer.
     pub delivered: u64,
@@ -319,8 +327,8 @@ impl SetFigures {
     }
 }
 
-/// Octets delivered per second, in bit/s, from the request (or when it was due) until `until`: when the delivery was complete, or
-/// the end of the run. `None` if no time has passed.
+/// Octets delivered per second, in bit/s, from the request (or when it was due) until `until`: when
+/// the delivery was complete, or the end of the run. `None` if no time has passed.
 fn goodput_until(
     spec: &TransferSpec,
     started: Option<Instant>,
@@ -332,8 +340,8 @@ fn goodput_until(
     (seconds > 0.0).then(|| delivered as f64 * 8.0 / seconds)
 }
 
-/// For how long a transfer with an end had gone on when the run ended without its delivery, whether it was under way or had failed: its
-/// latency is longer than that.
+/// For how long a transfer with an end had gone on when the run ended without its delivery, whether
+/// it was under way or had failed: its latency is longer than that.
 fn put_censored(
     metrics: &mut Metrics,
     (place, spec): (&str, &TransferSpec),
@@ -348,8 +356,8 @@ fn put_censored(
     }
 }
 
-/// The figures of a multipath connection, and of each of its subflows (`transfer.NAME.subflow.N.…`), from 0 on in the order
-/// of opening.
+/// The figures of a multipath connection, and of each of its subflows
+/// (`transfer.NAME.subflow.N.…`), from 0 on in the order of opening.
 fn multipath_metrics(metrics: &mut Metrics, place: &str, multipath: &MultipathInfo) {
     put(metrics, place, "reinjections", Some(multipath.connection.reinjections as f64), "1");
     put(metrics, place, "subflows", Some(multipath.subflows.len() as f64), "1");

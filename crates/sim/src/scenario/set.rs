@@ -78,8 +78,8 @@ impl SetSection {
         }
     }
 
-    /// Options of the sender, whose striping has a name that the program may have brought along; its plan and its gateways are
-    /// left as they are by default.
+    /// Options of the sender, whose striping has a name that the program may have brought along;
+    /// its plan and its gateways are left as they are by default.
     pub(super) fn sender(&self, striping: StripingPolicy) -> SenderConfig {
         SenderConfig {
             layout: self.layout,

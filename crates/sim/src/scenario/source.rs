@@ -1,4 +1,5 @@
-//! The text of a scenario with its overrides, as a tree in which every value knows where it was written.
+//! The text of a scenario with its overrides, as a tree in which every value knows where it was
+//! written.
 
 pub mod alias;
 mod single;
@@ -87,10 +88,11 @@ impl Source {
         }
     }
 
-    /// Adds an override `path=value`, such as `link.0.rate=56 kbit/s`. Steps of the path are keys; in a list
-    /// of tables an index, the `name` of one, or a pattern of names in which `*` stands for any text, as among
-    /// the profiles of `tcp`, `dtc`, `rdca` and `buffers`. The name or pattern of single links of a table `[[link]]` that makes
-    /// several is a step, too. The value is TOML; what is not, is a string. `off` takes one of the sections `radio`, `paths`, `wifi`
+    /// Adds an override `path=value`, such as `link.0.rate=56 kbit/s`. Steps of the path are keys;
+    /// in a list of tables an index, the `name` of one, or a pattern of names in which `*` stands
+    /// for any text, as among the profiles of `tcp`, `dtc`, `rdca` and `buffers`. The name or
+    /// pattern of single links of a table `[[link]]` that makes several is a step, too. The value
+    /// is TOML; what is not, is a string. `off` takes one of the sections `radio`, `paths`, `wifi`
     /// and `aodv` out of the file.
     pub fn set(mut self, assignment: impl Into<String>) -> Self {
         self.overrides.push(assignment.into());
@@ -103,16 +105,17 @@ impl Source {
         self
     }
 
-    /// Tells the length in bytes of each file that a transfer carries, by the name that the scenario gives the file; `None` if
-    /// it cannot be found. Only a transfer with `gateways = "best"` needs the length.
+    /// Tells the length in bytes of each file that a transfer carries, by the name that the
+    /// scenario gives the file; `None` if it cannot be found. Only a transfer with
+    /// `gateways = "best"` needs the length.
     pub fn with_lengths(self, length: impl Fn(&str) -> Option<u64> + Send + Sync + 'static) -> Self {
         let Files(known) = self.files;
         let text = Box::new(move |name: &str| (known.text)(name));
         Self { files: Files(Arc::new(Known { length: Box::new(length), text })), ..self }
     }
 
-    /// Reads each file that has a trace of a link, a topology, or how nodes move, by the name that the scenario gives it: its text, or
-    /// why there is none.
+    /// Reads each file that has a trace of a link, a topology, or how nodes move, by the name that
+    /// the scenario gives it: its text, or why there is none.
     pub fn with_texts(self, read: impl Fn(&str) -> Result<String, String> + Send + Sync + 'static) -> Self {
         let Files(known) = self.files;
         let length = Box::new(move |name: &str| (known.length)(name));
@@ -120,7 +123,8 @@ impl Source {
         Self { files, traces: Traces::default(), ..self }
     }
 
-    /// Tells the lengths of files ([`Source::with_lengths`]) and reads them ([`Source::with_texts`]) from the scenario's folder.
+    /// Tells the lengths of files ([`Source::with_lengths`]) and reads them
+    /// ([`Source::with_texts`]) from the scenario's folder.
     pub fn with_folder(self, folder: impl Into<PathBuf>) -> Self {
         let folder = Arc::new(folder.into());
         let same = folder.clone();
@@ -144,7 +148,8 @@ impl Source {
         (self.files.0.text)(file)
     }
 
-    /// Whether an override, an axis of the file's own sweep or an alias selects among profiles, so that some have no user.
+    /// Whether an override, an axis of the file's own sweep or an alias selects among profiles, so
+    /// that some have no user.
     pub(super) fn selects_profiles(&self) -> bool {
         let overrides = self.overrides.iter().filter_map(|set| Some(set.split_once('=')?.0.trim()));
         if self.selects || overrides.into_iter().any(selects_profile) {
@@ -192,8 +197,8 @@ impl Source {
         self.text.tree()
     }
 
-    /// The order in which several parameters apply so that none is lost: words first, then aliases of paths, then patterns, then single
-    /// values. Within each kind the order of names decides.
+    /// The order in which several parameters apply so that none is lost: words first, then aliases
+    /// of paths, then patterns, then single values. Within each kind the order of names decides.
     ///
     /// # Errors
     /// If the text is not TOML.
@@ -231,7 +236,8 @@ impl Source {
     /// Reads a tree as a `T`, which may be of types that know their place ([`Spanned`]).
     ///
     /// # Errors
-    /// What does not fit, where it was written, and for an unknown key or word the one that was probably meant.
+    /// What does not fit, where it was written, and for an unknown key or word the one that was
+    /// probably meant.
     pub fn read<'s, T: Deserialize<'s>>(&'s self, tree: Tree<'s>) -> Result<T, ScenarioError> {
         T::deserialize(toml::Deserializer::from(tree)).map_err(|error| self.error_at_span(error.into()))
     }
@@ -265,8 +271,8 @@ impl Source {
         self.parsed().ok().and_then(spans).unwrap_or_default()
     }
 
-    /// Whether an override or an axis has chosen the value at `path`, and not the place in the file where it belongs. `axes` are
-    /// [`Source::axis_spans`].
+    /// Whether an override or an axis has chosen the value at `path`, and not the place in the file
+    /// where it belongs. `axes` are [`Source::axis_spans`].
     pub(super) fn is_chosen(&self, tree: &Tree<'_>, path: &[Step], axes: &[Range<usize>]) -> bool {
         let Some((chosen, _)) = Self::deepest(tree, path).filter(|(_, found)| *found == path.len()) else {
             return false;
@@ -389,7 +395,8 @@ fn moved(value: Node<'_>, span: Range<usize>) -> Node<'_> {
     Spanned::new(span, inner)
 }
 
-/// Whether what stands at a path names profiles: a key that does, or a table or list with such keys.
+/// Whether what stands at a path names profiles: a key that does, or a table or list with such
+/// keys.
 fn selects_profile(path: &str) -> bool {
     let steps: Vec<&str> = path.split('.').collect();
     matches!(
@@ -463,8 +470,8 @@ fn apply_at<'s>(tree: &mut Tree<'s>, path: &str, value: &Node<'s>) -> Result<(),
     Ok(())
 }
 
-/// The profiles that a step of a path means: one of the file or the TCP profile "default", or all of these that match a pattern. A
-/// misspelt name would make a profile without users.
+/// The profiles that a step of a path means: one of the file or the TCP profile "default", or all
+/// of these that match a pattern. A misspelt name would make a profile without users.
 fn profiles(tree: &Tree<'_>, kind: &str, step: &str) -> Result<Vec<String>, PathFault> {
     let table = tree.get_ref().get(kind).and_then(|profiles| profiles.get_ref().as_table());
     let mut names: Vec<&str> =
@@ -486,7 +493,8 @@ fn profiles(tree: &Tree<'_>, kind: &str, step: &str) -> Result<Vec<String>, Path
     Err((format!("there is no profile `{kind}.{step}`"), Some(hint)))
 }
 
-/// Whether a step of a path means an entry of that name: it is the name, or a pattern in which each `*` stands for any text.
+/// Whether a step of a path means an entry of that name: it is the name, or a pattern in which each
+/// `*` stands for any text.
 pub(super) fn matches(step: &str, name: &str) -> bool {
     let Some((first, rest)) = step.split_once('*') else { return step == name };
     let Some(name) = name.strip_prefix(first) else { return false };
@@ -543,8 +551,8 @@ fn apply_to<'s>(slot: &mut Node<'s>, steps: &[&str], value: &Node<'s>) -> Result
     }
 }
 
-/// The entries of a list that a step of a path means: the one of that name or index, or all whose names match a pattern; `*` means
-/// those without a name too.
+/// The entries of a list that a step of a path means: the one of that name or index, or all whose
+/// names match a pattern; `*` means those without a name too.
 fn entries(items: &DeArray<'_>, step: &str) -> Result<Vec<usize>, PathFault> {
     let name = |item: &Node<'_>| item.get_ref().get("name").and_then(text_of);
     let named = |item: &Node<'_>| name(item).is_some_and(|name| matches(step, &name));

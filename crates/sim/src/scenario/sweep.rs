@@ -22,8 +22,8 @@ pub struct Point {
 }
 
 impl Source {
-    /// All points of the sweep, the last axis (by name) fastest; one point without axes if there is no sweep. An axis whose path
-    /// an override has is left out.
+    /// All points of the sweep, the last axis (by name) fastest; one point without axes if there is
+    /// no sweep. An axis whose path an override has is left out.
     ///
     /// # Errors
     ///

@@ -17,10 +17,12 @@ use super::units::{Limit, Size, Span, word_of};
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Base {
-    /// A present-day host: what "standard" has, with CUBIC, HyStart++, RACK-TLP, PRR, D-SACK, undo, ECN and buffers that grow.
+    /// A present-day host: what "standard" has, with CUBIC, HyStart++, RACK-TLP, PRR, D-SACK, undo,
+    /// ECN and buffers that grow.
     #[default]
     Modern,
-    /// NewReno with SACK (RFC 5681, RFC 6675), initial window of RFC 6928, timestamps, scaling, fixed buffers.
+    /// NewReno with SACK (RFC 5681, RFC 6675), initial window of RFC 6928, timestamps, scaling,
+    /// fixed buffers.
     Standard,
     /// The TCP of the SET paper: initial window 1, window limit 64, 3 s time-outs, no options.
     Paper,
@@ -84,8 +86,9 @@ pub struct TcpProfile {
     /// Where the profile starts from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base: Option<Base>,
-    /// Value of the MSS option (RFC 6691), in bytes, 1 to 65495: the largest payload of a segment without TCP options. Options take
-    /// their room from it: with timestamps a segment carries `mss` - 12 bytes.
+    /// Value of the MSS option (RFC 6691), in bytes, 1 to 65495: the largest payload of a segment
+    /// without TCP options. Options take their room from it: with timestamps a segment carries
+    /// `mss` - 12 bytes.
     pub mss: Option<u16>,
     /// Congestion window at the start: segments, or "rfc6928".
     pub initial_window: Option<InitialWindow>,
@@ -95,8 +98,8 @@ pub struct TcpProfile {
     pub least_ssthresh: Option<u16>,
     /// Upper limit of the congestion window in segments, or "none".
     pub window_limit: Option<Limit>,
-    /// What one acknowledgement is worth when the window grows: most segments that it adds in slow start
-    /// (1 or 2), or "off" for one segment whatever it covers.
+    /// What one acknowledgement is worth when the window grows: most segments that it adds in slow
+    /// start (1 or 2), or "off" for one segment whatever it covers.
     pub byte_counting: Option<Limit>,
     /// Retransmission time-out before the first measurement.
     pub rto_initial: Option<Span>,
@@ -115,8 +118,9 @@ pub struct TcpProfile {
     /// A segment with PSH is acknowledged at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ack_on_push: Option<bool>,
-    /// A segment that is out of order or fills a hole is acknowledged at once (RFC 5681 section 4.2). Without it such a segment
-    /// waits as others do, and one acknowledgement says by SACK what has arrived of a window.
+    /// A segment that is out of order or fills a hole is acknowledged at once (RFC 5681 section
+    /// 4.2). Without it such a segment waits as others do, and one acknowledgement says by SACK
+    /// what has arrived of a window.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ack_gaps: Option<bool>,
     /// Which segments have PSH.
@@ -124,11 +128,13 @@ pub struct TcpProfile {
     pub push: Option<Push>,
     /// Which side of SACK is played.
     pub sack: Option<SackRole>,
-    /// D-SACK (RFC 2883): report what has arrived twice; with `rack_tlp`, reports widen the reordering window. Needs SACK.
+    /// D-SACK (RFC 2883): report what has arrived twice; with `rack_tlp`, reports widen the
+    /// reordering window. Needs SACK.
     pub dsack: Option<bool>,
     /// Send SACK blocks in segments with data too. Needs the receiver's side of SACK.
     pub sack_on_data: Option<bool>,
-    /// Whether explicit congestion notification (RFC 3168) is used. Queues mark where a link has an `ecn_threshold`, or a `discipline` that marks.
+    /// Whether explicit congestion notification (RFC 3168) is used. Queues mark where a link has an
+    /// `ecn_threshold`, or a `discipline` that marks.
     pub ecn: Option<EcnMode>,
     /// A mark takes less of the window than a loss (RFC 8511).
     pub abe: Option<bool>,
@@ -142,9 +148,11 @@ pub struct TcpProfile {
     pub limited_transmit: Option<bool>,
     /// What is sent again after a loss.
     pub recovery: Option<Recovery>,
-    /// RACK-TLP (RFC 8985): find losses by time, and send a probe before most time-outs. Needs SACK.
+    /// RACK-TLP (RFC 8985): find losses by time, and send a probe before most time-outs. Needs
+    /// SACK.
     pub rack_tlp: Option<bool>,
-    /// Proportional Rate Reduction (RFC 9937) during a recovery with SACK. Needs the sender's side of SACK.
+    /// Proportional Rate Reduction (RFC 9937) during a recovery with SACK. Needs the sender's side
+    /// of SACK.
     pub prr: Option<bool>,
     /// Undo spurious time-outs and recoveries (RFC 3522, RFC 4015, RFC 5682).
     pub undo: Option<bool>,
@@ -156,14 +164,14 @@ pub struct TcpProfile {
     pub congestion: Option<Named<CongestionAlgorithm>>,
     /// Octets that can be written beyond what is acknowledged.
     pub send_buffer: Option<Size>,
-    /// The send buffer grows to twice the congestion window, up to this size; "none" fixes it, and so does a `send_buffer`
-    /// without this key.
+    /// The send buffer grows to twice the congestion window, up to this size; "none" fixes it, and
+    /// so does a `send_buffer` without this key.
     pub send_buffer_max: Option<SizeLimit>,
-    /// Bytes held for the application. The window offered exceeds it by less than one unit of the window scale, and by nothing
-    /// without scaling.
+    /// Bytes held for the application. The window offered exceeds it by less than one unit of the
+    /// window scale, and by nothing without scaling.
     pub receive_buffer: Option<Size>,
-    /// The receive buffer grows with what is read in a round trip, up to this size; "none" fixes it, and so does a
-    /// `receive_buffer` without this key.
+    /// The receive buffer grows with what is read in a round trip, up to this size; "none" fixes
+    /// it, and so does a `receive_buffer` without this key.
     pub receive_buffer_max: Option<SizeLimit>,
     /// How long TIME-WAIT lasts.
     pub time_wait: Option<Span>,
@@ -171,10 +179,11 @@ pub struct TcpProfile {
     pub syn_retries: Option<u8>,
     /// Time-outs in a row before a connection is given up.
     pub data_retries: Option<u8>,
-    /// Stand by when the network says that there is no route (ELFN), and probe it in this interval; or "off".
+    /// Stand by when the network says that there is no route (ELFN), and probe it in this interval;
+    /// or "off".
     pub elfn: Option<Elfn>,
-    /// Whether a value that a standard forbids is refused: a `delayed_ack_timeout` of more than 500 ms (RFC 9293 section 3.8.6.3).
-    /// A profile that breaks the standard on purpose says `false`.
+    /// Whether a value that a standard forbids is refused: a `delayed_ack_timeout` of more than 500
+    /// ms (RFC 9293 section 3.8.6.3). A profile that breaks the standard on purpose says `false`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rfc_limits: Option<bool>,
 }
@@ -202,8 +211,8 @@ fn octets(size: Size, key: &'static str) -> Result<u32, ProfileFault> {
     u32::try_from(size.0).map_err(|_| (key, format!("{size} is more than 4 GiB")))
 }
 
-/// A buffer's size and how far it grows, 0 for not at all. One that the file gives stays as it is, as one that is set with
-/// SO_SNDBUF or SO_RCVBUF.
+/// A buffer's size and how far it grows, 0 for not at all. One that the file gives stays as it is,
+/// as one that is set with SO_SNDBUF or SO_RCVBUF.
 fn buffer(
     keys: [&'static str; 2],
     given: Option<Size>,
@@ -297,8 +306,8 @@ impl TcpProfile {
         })
     }
 
-    /// Keys that cannot hold together: the one at fault, why, and what to do. A key that was not given gives way to one that was,
-    /// so what the base has is never at fault.
+    /// Keys that cannot hold together: the one at fault, why, and what to do. A key that was not
+    /// given gives way to one that was, so what the base has is never at fault.
     pub(super) fn contradiction(&self) -> Option<(&'static str, String, String)> {
         if let Some(fault) = self.sack.and_then(|sack| self.needs_more_sack(sack)) {
             return Some(fault);
@@ -424,7 +433,8 @@ impl TcpProfile {
         }
     }
 
-    /// The profile that says all of `config`, except the fields without a key, which are those of `base`.
+    /// The profile that says all of `config`, except the fields without a key, which are those of
+    /// `base`.
     pub(super) fn complete(base: Base, config: &tcp::Config) -> Self {
         let (delayed_ack, delayed_ack_timeout) = match config.delayed_ack {
             DelayedAck::Off => (Limit(None), None),

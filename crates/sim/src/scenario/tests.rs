@@ -215,7 +215,8 @@ fn a_profile_without_a_user_is_an_error_unless_profiles_are_selected() {
 
     for selection in ["transfer.*.tcp=other", "transfer.0.tcp=other"] {
         let scenario = source("[tcp.other]\n").set(selection).scenario().expect(selection);
-        // A profile that is not selected decides nothing: the record does not have it, and can be read again.
+        // A profile that is not selected decides nothing: the record does not have it, and can be
+        // read again.
         let again = Source::new("again.toml", scenario.to_toml()).scenario().expect("it is complete");
         assert_eq!(again.hash(), scenario.hash());
         assert!(scenario.resolved().tcp.contains_key("other"), "{selection}");
@@ -268,7 +269,8 @@ fn the_best_number_of_gateways_is_part_of_the_resolved_scenario() {
     assert!(short.advised()[&0].gateways < long.advised()[&0].gateways);
 }
 
-/// Each pair of values contradicts itself at the key that is named last; alone, or with what the base has, either is legal.
+/// Each pair of values contradicts itself at the key that is named last; alone, or with what the
+/// base has, either is legal.
 #[test]
 fn what_contradicts_itself_is_refused() {
     for (legal, more, message) in [

@@ -1,7 +1,8 @@
-//! Networks out of GraphML files, such as those of the Internet Topology Zoo (Knight et al., "The Internet Topology Zoo", 2011).
+//! Networks out of GraphML files, such as those of the Internet Topology Zoo (Knight et al., "The
+//! Internet Topology Zoo", 2011).
 //!
-//! The file becomes tables `[[node]]` and `[[link]]` of the tree before its values are read, as if they had been written there: a
-//! scenario that is resolved has them and no `[topology]`.
+//! The file becomes tables `[[node]]` and `[[link]]` of the tree before its values are read, as if
+//! they had been written there: a scenario that is resolved has them and no `[topology]`.
 
 mod graphml;
 mod place;
@@ -23,9 +24,10 @@ use super::units::{Rate, Span};
 use super::{Node, Place, ScenarioError, Tree};
 use graphml::Graph;
 
-/// Nodes and links that a file describes. They come after those of `[[node]]` and `[[link]]`, which may name them: hosts are joined by
-/// a `[[link]]` to a node of the file. A node is called by its `label`; where two have the same one, or none, the file's `id` is added.
-/// Parallel edges are one link with the sum of their rates.
+/// Nodes and links that a file describes. They come after those of `[[node]]` and `[[link]]`, which
+/// may name them: hosts are joined by a `[[link]]` to a node of the file. A node is called by its
+/// `label`; where two have the same one, or none, the file's `id` is added. Parallel edges are one
+/// link with the sum of their rates.
 #[derive(Clone, PartialEq, Debug, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -41,7 +43,8 @@ pub struct TopologySection {
     /// Where delays come from.
     #[serde(default)]
     pub delays: DelaysFrom,
-    /// Keys of `[[link]]` for all of its links. `rate` and `delay` are for links of which the file says none.
+    /// Keys of `[[link]]` for all of its links. `rate` and `delay` are for links of which the file
+    /// says none.
     #[serde(default)]
     pub link: BTreeMap<String, serde_json::Value>,
 }
@@ -67,8 +70,8 @@ pub enum RatesFrom {
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum DelaysFrom {
-    /// The great circle between the `Longitude` and `Latitude` of both ends at two thirds of the speed of light; of edges to a node
-    /// without them from `link`.
+    /// The great circle between the `Longitude` and `Latitude` of both ends at two thirds of the
+    /// speed of light; of edges to a node without them from `link`.
     #[default]
     Distance,
     /// `delay` in `link`, for all.

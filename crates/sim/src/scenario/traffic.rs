@@ -62,9 +62,10 @@ pub enum Connection {
     /// One for all packets of a source.
     #[default]
     One,
-    /// One for each packet, so that its delay is a flow's completion time, from the handshake to the last octet at the receiver. Where
-    /// it fails the packet is lost. A node has 16,384 ports for connections, and TIME-WAIT keeps each for `time_wait` of the TCP profile (60 s):
-    /// where more than 273 begin in a second, say less, such as `time_wait = "1 s"`.
+    /// One for each packet, so that its delay is a flow's completion time, from the handshake to
+    /// the last octet at the receiver. Where it fails the packet is lost. A node has 16,384 ports
+    /// for connections, and TIME-WAIT keeps each for `time_wait` of the TCP profile (60 s): where
+    /// more than 273 begin in a second, say less, such as `time_wait = "1 s"`.
     Each,
 }
 
@@ -82,7 +83,8 @@ pub enum Phase {
     /// All at `start`.
     #[default]
     Same,
-    /// Each at a random moment within one interval after `start`, so that their packets do not all meet.
+    /// Each at a random moment within one interval after `start`, so that their packets do not all
+    /// meet.
     Random,
 }
 
@@ -96,27 +98,32 @@ pub struct TrafficSection {
     pub name: Option<String>,
     /// How packets follow one another.
     pub kind: WordOrTable<Spacing>,
-    /// What carries them. Where `--set` or an axis of `[sweep]` chooses, `tcp`, `mptcp` and `rdca` of the file are left aside if the
-    /// choice does not read them.
+    /// What carries them. Where `--set` or an axis of `[sweep]` chooses, `tcp`, `mptcp` and `rdca`
+    /// of the file are left aside if the choice does not read them.
     #[serde(default)]
     pub over: Over,
-    /// The senders: the name of a node or group, a pattern such as "n*", or a list of these. The receiver is left out of a pattern.
+    /// The senders: the name of a node or group, a pattern such as "n*", or a list of these. The
+    /// receiver is left out of a pattern.
     pub from: FromName,
     /// The receiver.
     pub to: String,
-    /// Payload of a packet, 12 B to 65,000 B: a size, or a distribution such as `{ exponential = { mean = "500 B" } }`,
-    /// `{ pareto = { mean = "20 kB", shape = 1.2, most = "10 MB" } }` or `{ cdf = [["1 kB", 0], ["1 MB", 1]] }`. What is longer than `most` is cut
-    /// to it. Over TCP with `connection = "each"` or a distribution, and of requests, 20 B to 1 GB; a distribution over RDCA has no more
-    /// than a datagram. A `trace` says it itself.
+    /// Payload of a packet, 12 B to 65,000 B: a size, or a distribution such as
+    /// `{ exponential = { mean = "500 B" } }`,
+    /// `{ pareto = { mean = "20 kB", shape = 1.2, most = "10 MB" } }` or
+    /// `{ cdf = [["1 kB", 0], ["1 MB", 1]] }`. What is longer than `most` is cut to it. Over TCP
+    /// with `connection = "each"` or a distribution, and of requests, 20 B to 1 GB; a distribution
+    /// over RDCA has no more than a datagram. A `trace` says it itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub payload: Option<Sizes>,
     /// Which connection carries a packet. Only for "tcp".
     #[serde(default, skip_serializing_if = "Connection::is_default")]
     pub connection: Connection,
-    /// Mean time between two packets of a source; where it is off at times, while it is on. Either this or `rate`.
+    /// Mean time between two packets of a source; where it is off at times, while it is on. Either
+    /// this or `rate`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval: Option<Span>,
-    /// Payload that a source makes per second on average; where it is off at times, while it is on. Either this or `interval`.
+    /// Payload that a source makes per second on average; where it is off at times, while it is on.
+    /// Either this or `interval`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
     /// When the sources begin.
@@ -206,7 +213,8 @@ impl TrafficSpec {
         }
     }
 
-    /// Packets are messages ([`crate::apps::messages`]), since they differ, have a connection each, or are answered.
+    /// Packets are messages ([`crate::apps::messages`]), since they differ, have a connection each,
+    /// or are answered.
     pub(crate) fn is_messages(&self) -> bool {
         let over_tcp = matches!(self.carrier, Carrier::Tcp(_));
         are_messages(over_tcp, self.replies.is_some(), self.connection, self.sizes.constant().is_none())

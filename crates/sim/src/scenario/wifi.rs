@@ -20,8 +20,8 @@ pub enum WifiBase {
     /// IEEE Std 802.11: DSSS at 2 Mbit/s without RTS, an endless supply of energy.
     #[default]
     Standard,
-    /// ns-2.35: RTS before all unicast data, a backoff before every frame, EIFS after every signal, 1000 J for each node, no second
-    /// route for a packet that the MAC gave up.
+    /// ns-2.35: RTS before all unicast data, a backoff before every frame, EIFS after every signal,
+    /// 1000 J for each node, no second route for a packet that the MAC gave up.
     Ns2,
 }
 
@@ -35,21 +35,25 @@ pub struct WifiOptions {
 }
 
 options! {
-    /// The IEEE 802.11 channel that all nodes with a `position` share: DSSS, ad hoc, with DCF. It carries IPv4 and IPv6.
+    /// The IEEE 802.11 channel that all nodes with a `position` share: DSSS, ad hoc, with DCF. It
+    /// carries IPv4 and IPv6.
     pub struct WifiSection of WifiOptions,
     /// Where the options start from.
     base: WifiBase;
     /// How far frames are received: a length such as "100 m". Needed.
     range: Length = channel.propagation.range;
-    /// How far frames are sensed and disturb others; 2.2 times `range` if it is not given, and not less than it.
+    /// How far frames are sensed and disturb others; 2.2 times `range` if it is not given, and not
+    /// less than it.
     carrier_sense_range: Length = channel.propagation.carrier_sense_range;
     /// Probability that a frame is lost between two nodes within range.
     loss: Probability = channel.propagation.loss;
-    /// A frame that is being received survives others if it is this many times stronger than each, at least 1.
+    /// A frame that is being received survives others if it is this many times stronger than each,
+    /// at least 1.
     capture: f64 = channel.propagation.capture;
     /// What a receiver does with a frame that begins while other signals are there.
     locking: Locking = channel.propagation.locking;
-    /// How power falls with the distance: "free-space", or `{ two-ray = { height = 1.5 } }` with the antennas' height in metres.
+    /// How power falls with the distance: "free-space", or `{ two-ray = { height = 1.5 } }` with
+    /// the antennas' height in metres.
     path_loss: PathLoss = channel.propagation.path_loss;
     /// Carrier frequency in Hz, 1 MHz to 1 THz.
     frequency_hz: f64 = channel.propagation.frequency;
@@ -71,9 +75,11 @@ options! {
     cw_min: u16 = channel.mac.cw_min;
     /// aCWmax in slots, at most 32767.
     cw_max: u16 = channel.mac.cw_max;
-    /// dot11RTSThreshold: unicast frames with more bytes are sent after RTS and CTS; 0 for all, 2347 for none.
+    /// dot11RTSThreshold: unicast frames with more bytes are sent after RTS and CTS; 0 for all,
+    /// 2347 for none.
     rts_threshold: u16 = channel.mac.rts_threshold;
-    /// dot11ShortRetryLimit: attempts for a frame of up to `rts_threshold` bytes, and for an RTS, 1 to 255.
+    /// dot11ShortRetryLimit: attempts for a frame of up to `rts_threshold` bytes, and for an RTS, 1
+    /// to 255.
     short_retry_limit: u8 = channel.mac.short_retry_limit;
     /// dot11LongRetryLimit: attempts for a longer frame, 1 to 255.
     long_retry_limit: u8 = channel.mac.long_retry_limit;

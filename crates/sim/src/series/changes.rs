@@ -30,13 +30,15 @@ type Which = (NodeId, ConnId, Option<u16>);
 #[derive(Debug, Default)]
 struct Cable {
     line: Line,
-    /// Those that wait: when the transmitter begins with them as things stand, their octets, and how many are alike in both.
+    /// Those that wait: when the transmitter begins with them as things stand, their octets, and
+    /// how many are alike in both.
     starts: BTreeMap<(Instant, u32), u64>,
     now: Queue,
     held: Held<Queue>,
 }
 
-/// A state that is written once something else comes at a later time: of one instant the last counts.
+/// A state that is written once something else comes at a later time: of one instant the last
+/// counts.
 #[derive(Debug)]
 struct Held<T> {
     pending: Option<(Instant, T)>,

@@ -17,7 +17,8 @@ use crate::scenario::{Planned, Scenario};
 use crate::sim::{Pause, Simulation};
 use crate::stream::ConnId;
 
-/// Makes a row at each multiple of an interval at which something differs from the row before, and at the end of a run.
+/// Makes a row at each multiple of an interval at which something differs from the row before, and
+/// at the end of a run.
 #[derive(Debug)]
 pub struct Sampler<R> {
     rows: R,
@@ -39,8 +40,8 @@ pub struct Sampler<R> {
     movers: Vec<(NodeId, Mover, Option<Position>)>,
 }
 
-/// Radios are looked at no more often, and some thousand times in a run, since rows of hundreds of them would cost more than the run: what
-/// they have drawn changes slowly.
+/// Radios are looked at no more often, and some thousand times in a run, since rows of hundreds of
+/// them would cost more than the run: what they have drawn changes slowly.
 const RADIOS_EVERY: Duration = Duration::from_secs(1);
 
 /// A sender of RDCA.

@@ -5,7 +5,8 @@ use crate::scenario::record::Metrics;
 use crate::scenario::{Plan, Planned, Scenario, Source};
 use crate::sim::Simulation;
 
-/// Flows over a bottleneck whose rate falls, which goes down for a while, and what a run of it has come to.
+/// Flows over a bottleneck whose rate falls, which goes down for a while, and what a run of it has
+/// come to.
 fn run(discipline: &str, every: Duration) -> (Vec<Row>, Vec<Row>, Metrics) {
     let text = format!(
         r#"
@@ -128,7 +129,8 @@ fn the_queue_of_the_series_is_that_of_the_metrics() {
         let metric = |name: &str| {
             metrics.get(&format!("link.r, the router>b.{name}")).map_or(0.0, |m| m.value.unwrap())
         };
-        // A queue that lets a packet in and drops another at the same instant is never seen with both.
+        // A queue that lets a packet in and drops another at the same instant is never seen with
+        // both.
         let peak = metric("queue_peak_packets");
         assert!(
             peak - most("packets") <= if discipline == "fq-codel" { 1.0 } else { 0.0 },

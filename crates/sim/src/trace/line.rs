@@ -1,4 +1,5 @@
-//! The packets in a link as an observer of it knows them: since when each waits, and when the transmitter begins with it.
+//! The packets in a link as an observer of it knows them: since when each waits, and when the
+//! transmitter begins with it.
 
 use std::collections::VecDeque;
 
@@ -12,7 +13,8 @@ use crate::packet::Packet;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Waiting {
     pub(crate) since: Instant,
-    /// When the transmitter begins with it, as things stand; [`Instant::FAR_FUTURE`] while that is not known.
+    /// When the transmitter begins with it, as things stand; [`Instant::FAR_FUTURE`] while that is
+    /// not known.
     pub(crate) start: Instant,
     /// Octets.
     pub(crate) len: u32,
@@ -23,7 +25,8 @@ pub(crate) struct Waiting {
 /// The packets in a link, those on their way included.
 #[derive(Debug, Default)]
 pub(crate) struct Line {
-    /// With their numbers, in the order in which they came, which is nearly always that in which they leave. Links may double packets.
+    /// With their numbers, in the order in which they came, which is nearly always that in which
+    /// they leave. Links may double packets.
     packets: VecDeque<(u64, Waiting)>,
 }
 
@@ -47,7 +50,8 @@ impl Line {
         self.packets.remove(at?).map(|(_, waiting)| waiting)
     }
 
-    /// What [`super::Observer::on_departure`] has. How the packet stood before, and how it stands now.
+    /// What [`super::Observer::on_departure`] has. How the packet stood before, and how it stands
+    /// now.
     pub(crate) fn expect(&mut self, now: Instant, packet: u64, start: Instant) -> Option<(Waiting, Waiting)> {
         // Of the one that has just come, or of the first that still waits and was told of before.
         let is_new =

@@ -1,9 +1,11 @@
-//! Who may send when: carrier sense, NAV, interframe spaces and backoff, IEEE Std 802.11-2007, clauses 9.2.1 to 9.2.5.2.
+//! Who may send when: carrier sense, NAV, interframe spaces and backoff, IEEE Std 802.11-2007,
+//! clauses 9.2.1 to 9.2.5.2.
 //!
-//! A backoff is one event, at its end. The channel becoming busy takes it back and counts the slots that have passed
-//! whole; the channel becoming clear sets it anew. The slots of a station that has nothing to send are counted in
-//! the same way without any event. A station's signals change at events of others only, which tell all that hear
-//! them; a NAV ends without one, since it is known when.
+//! A backoff is one event, at its end. The channel becoming busy takes it back and counts the slots
+//! that have passed whole; the channel becoming clear sets it anew. The slots of a station that has
+//! nothing to send are counted in the same way without any event. A station's signals change at
+//! events of others only, which tell all that hear them; a NAV ends without one, since it is known
+//! when.
 
 use anabranch_core::time::{Duration, Instant};
 
@@ -59,11 +61,11 @@ impl Wifi {
         }
     }
 
-    /// Since when, or from when on, a station may count slots as things stand; `None` while the channel is busy for it.
-    /// It does not know yet what has begun less than `unaware` before.
+    /// Since when, or from when on, a station may count slots as things stand; `None` while the
+    /// channel is busy for it. It does not know yet what has begun less than `unaware` before.
     ///
-    /// EIFS is one interval, which begins with the first clear channel after a frame in error. What is only sensed after
-    /// that is followed by DIFS (IEEE Std 802.11-2020, 10.3.2.3.7).
+    /// EIFS is one interval, which begins with the first clear channel after a frame in error. What
+    /// is only sensed after that is followed by DIFS (IEEE Std 802.11-2020, 10.3.2.3.7).
     fn clear_from(&self, now: Instant, station: u32, unaware: Duration) -> Option<Instant> {
         let mac = &self.macs[station as usize];
         if mac.on_air.is_some() {
@@ -119,7 +121,8 @@ impl Wifi {
         );
     }
 
-    /// A backoff counts from now on, or from the end of an interframe space on, if the channel is clear.
+    /// A backoff counts from now on, or from the end of an interframe space on, if the channel is
+    /// clear.
     pub(super) fn resume(&mut self, now: Instant, station: u32, agenda: &mut Agenda) {
         let clear = self.clear_from(now, station, Duration::ZERO);
         let mac = &mut self.macs[station as usize];
@@ -183,8 +186,8 @@ impl Wifi {
         self.watch_energy(now, station);
     }
 
-    /// Takes note of a station that has used up its energy; called when its radio changes its state. What is on air is sent
-    /// to its end.
+    /// Takes note of a station that has used up its energy; called when its radio changes its
+    /// state. What is on air is sent to its end.
     #[inline]
     fn watch_energy(&mut self, now: Instant, station: u32) {
         // Most runs end before, and this is asked at every signal of every station.

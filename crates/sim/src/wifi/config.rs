@@ -18,13 +18,14 @@ pub struct WifiConfig {
     pub propagation: Thresholds,
     /// What a radio draws.
     pub power: PowerConfig,
-    /// Joules that a station has before it goes down for good; `None`: no end of them. Found out when its radio next
-    /// changes its state.
+    /// Joules that a station has before it goes down for good; `None`: no end of them. Found out
+    /// when its radio next changes its state.
     pub initial_energy_j: Option<f64>,
 }
 
 impl WifiConfig {
-    /// The standard's MAC, data at 2 Mbit/s and all else at 1 Mbit/s, within so many metres; sensed 2.2 times as far.
+    /// The standard's MAC, data at 2 Mbit/s and all else at 1 Mbit/s, within so many metres; sensed
+    /// 2.2 times as far.
     pub const fn dsss(range: f64) -> Self {
         Self {
             phy: PhyConfig::dsss(Rate::Mbps2),
@@ -35,8 +36,9 @@ impl WifiConfig {
         }
     }
 
-    /// As [`WifiConfig::dsss`] with what differs in ns-2.35's `Mac/802_11` and `Phy/WirelessPhy`, and its energy model with
-    /// 1000 J. The rates are not its defaults (1 Mbit/s for both), but those that most of its users set.
+    /// As [`WifiConfig::dsss`] with what differs in ns-2.35's `Mac/802_11` and `Phy/WirelessPhy`,
+    /// and its energy model with 1000 J. The rates are not its defaults (1 Mbit/s for both), but
+    /// those that most of its users set.
     pub const fn ns2(range: f64) -> Self {
         let propagation = Thresholds { locking: Locking::First, ..Thresholds::wavelan_914_mhz(range) };
         Self { mac: MacConfig::ns2(), propagation, initial_energy_j: Some(1000.0), ..Self::dsss(range) }
@@ -72,10 +74,11 @@ pub struct MacConfig {
     pub cw_min: u16,
     /// aCWmax: the greatest contention window; at most 32767.
     pub cw_max: u16,
-    /// dot11RTSThreshold: MPDUs for one station that are longer are sent after RTS and CTS; 0: all, 2347: none.
+    /// dot11RTSThreshold: MPDUs for one station that are longer are sent after RTS and CTS; 0: all,
+    /// 2347: none.
     pub rts_threshold: u16,
-    /// dot11ShortRetryLimit: a frame is given up when it, or an RTS for it, has failed this often; 1 to 255. A CTS begins
-    /// the count anew (802.11-2020, 10.3.4.4).
+    /// dot11ShortRetryLimit: a frame is given up when it, or an RTS for it, has failed this often;
+    /// 1 to 255. A CTS begins the count anew (802.11-2020, 10.3.4.4).
     pub short_retry_limit: u8,
     /// dot11LongRetryLimit: the same for a frame longer than `rts_threshold`; 1 to 255.
     pub long_retry_limit: u8,
@@ -87,21 +90,23 @@ pub struct MacConfig {
     pub window: Window,
     /// How long it waits for a CTS or an acknowledgement.
     pub response_timeout: ResponseTimeout,
-    /// How long before it sends a station no longer notices that others begin: aCCATime and aRxTxTurnaroundTime at their
-    /// greatest make a slot, from which stations whose slots do not begin together still collide. At most a slot.
+    /// How long before it sends a station no longer notices that others begin: aCCATime and
+    /// aRxTxTurnaroundTime at their greatest make a slot, from which stations whose slots do not
+    /// begin together still collide. At most a slot.
     pub unaware: Duration,
 }
 
-/// After which signals a station waits for EIFS (9.2.3.4; 10.3.2.3.7 of the edition of 2020): once, from when the channel is
-/// clear, and only until a frame is received.
+/// After which signals a station waits for EIFS (9.2.3.4; 10.3.2.3.7 of the edition of 2020): once,
+/// from when the channel is clear, and only until a frame is received.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Deserialize, serde::Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Eifs {
     /// None: as Bianchi's model has it.
     Off,
-    /// Frames of which it has received the PLCP header, at which the PHY says PHY-RXSTART.indication, and not all the rest. Of
-    /// frames that begin together it has received none.
+    /// Frames of which it has received the PLCP header, at which the PHY says
+    /// PHY-RXSTART.indication, and not all the rest. Of frames that begin together it has received
+    /// none.
     #[default]
     Frames,
     /// All that it has sensed and not received. The wait is a NAV, and DIFS follows it: ns-2.
@@ -113,7 +118,8 @@ pub enum Eifs {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum FirstAccess {
-    /// It sends once the channel has been clear for DIFS, and draws a backoff only if it is busy before.
+    /// It sends once the channel has been clear for DIFS, and draws a backoff only if it is busy
+    /// before.
     #[default]
     Immediate,
     /// It waits for DIFS and a backoff: ns-2.
@@ -137,7 +143,8 @@ pub enum Window {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum ResponseTimeout {
-    /// SIFS, a slot and aPHY-RX-START-Delay; a frame whose header has come by then is waited for (9.2.5.7, 9.2.8).
+    /// SIFS, a slot and aPHY-RX-START-Delay; a frame whose header has come by then is waited for
+    /// (9.2.5.7, 9.2.8).
     #[default]
     FrameStart,
     /// SIFS, the whole of the response and 2 µs: ns-2.
@@ -161,7 +168,8 @@ impl MacConfig {
         }
     }
 
-    /// That of ns-2.35: an RTS before all data for one station, a backoff before every frame, EIFS after everything.
+    /// That of ns-2.35: an RTS before all data for one station, a backoff before every frame, EIFS
+    /// after everything.
     pub const fn ns2() -> Self {
         Self {
             rts_threshold: 0,

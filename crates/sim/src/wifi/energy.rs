@@ -19,15 +19,16 @@ pub struct PowerConfig {
 }
 
 impl PowerConfig {
-    /// ns-2's energy model: what is transmitted, 281.8 mW, is also what transmitting and receiving draw, and nothing else
-    /// draws anything.
+    /// ns-2's energy model: what is transmitted, 281.8 mW, is also what transmitting and receiving
+    /// draw, and nothing else draws anything.
     pub const fn ns2() -> Self {
         Self { transmit: 0.2818, receive: 0.2818, idle: 0.0, off: 0.0 }
     }
 
-    /// Lucent's WaveLAN card as measured by Feeney and Nilsson, "Investigating the energy consumption of a wireless
-    /// network interface in an ad hoc networking environment" (INFOCOM 2001), Table 1 at 11 Mbit/s, 4.74 V: 284 mA to
-    /// send, 190 mA to receive, 156 mA idle, 10 mA asleep.
+    /// Lucent's WaveLAN card as measured by Feeney and Nilsson, "Investigating the energy
+    /// consumption of a wireless network interface in an ad hoc networking environment" (INFOCOM
+    /// 2001), Table 1 at 11 Mbit/s, 4.74 V: 284 mA to send, 190 mA to receive, 156 mA idle, 10 mA
+    /// asleep.
     pub const fn wavelan() -> Self {
         Self { transmit: 1.346, receive: 0.901, idle: 0.739, off: 0.0474 }
     }
@@ -40,7 +41,8 @@ impl PowerConfig {
         }
     }
 
-    /// Until when so many joules last whatever a radio does from the epoch on, with a thousandth of margin for rounding.
+    /// Until when so many joules last whatever a radio does from the epoch on, with a thousandth of
+    /// margin for rounding.
     pub(super) fn lasts(&self, joules: f64) -> Instant {
         let most = [self.transmit, self.receive, self.idle, self.off].into_iter().fold(0.0, f64::max);
         let nanos = 0.999 * joules / most * 1e9;

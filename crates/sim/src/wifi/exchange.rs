@@ -1,4 +1,5 @@
-//! The frames of an exchange: RTS, CTS, data, acknowledgement, and retries: IEEE Std 802.11-2007, clauses 9.2.5.3 to 9.2.9.
+//! The frames of an exchange: RTS, CTS, data, acknowledgement, and retries: IEEE Std 802.11-2007,
+//! clauses 9.2.5.3 to 9.2.9.
 
 use anabranch_core::time::{Duration, Instant};
 
@@ -15,7 +16,8 @@ pub(super) struct Heard {
     /// Stations at which the channel has become busy, or clear.
     turned: Vec<u32>,
     receptions: Vec<Reception>,
-    /// Stations that have not received a signal, and how long they followed it: see [`Witness::failed`].
+    /// Stations that have not received a signal, and how long they followed it: see
+    /// [`Witness::failed`].
     failures: Vec<(u32, Option<Duration>)>,
 }
 
@@ -241,7 +243,8 @@ impl Wifi {
             },
             (FrameKind::Cts, _) if is_answer => {
                 mac.stage = Stage::Gap;
-                // The RTS has succeeded. The contention window stays as it is (802.11-2020, 10.3.3 and 10.3.4.4).
+                // The RTS has succeeded. The contention window stays as it is (802.11-2020, 10.3.3
+                // and 10.3.4.4).
                 mac.short_retries = 0;
                 self.set_alarm(now + self.phy.sifs, at, Alarm::DataStart, agenda);
             }
@@ -302,8 +305,9 @@ impl Wifi {
         }
     }
 
-    /// No CTS, or no acknowledgement: the frame is tried again or given up (9.2.5.3). The short retry count has the failures
-    /// of RTS and of data without one, the long retry count those of data after a CTS.
+    /// No CTS, or no acknowledgement: the frame is tried again or given up (9.2.5.3). The short
+    /// retry count has the failures of RTS and of data without one, the long retry count those of
+    /// data after a CTS.
     fn fail(&mut self, now: Instant, station: u32, agenda: &mut Agenda) {
         let mac = &mut self.macs[station as usize];
         let frame = mac.frame.expect("what fails has been under way");
@@ -398,7 +402,8 @@ impl Wifi {
         self.enter(now, station, Activity::Hear);
     }
 
-    /// Tells observers of a frame that has left the air, and how many have received it; `None` if it broke off.
+    /// Tells observers of a frame that has left the air, and how many have received it; `None` if
+    /// it broke off.
     fn show(&mut self, end: Instant, from: u32, on_air: &OnAir, receivers: Option<u32>) {
         if !self.shows_frames {
             return;

@@ -124,15 +124,18 @@ pub(super) struct Mac {
     pub(super) failures: u8,
     /// The data itself has been on air.
     pub(super) was_on_air: bool,
-    /// Slots that are left of a backoff; there is one after each frame, too, whether the next is there or not.
+    /// Slots that are left of a backoff; there is one after each frame, too, whether the next is
+    /// there or not.
     pub(super) slots: Option<u32>,
-    /// They count from here on; `None` while the channel is busy, or sent on. May lie ahead, at the end of DIFS.
+    /// They count from here on; `None` while the channel is busy, or sent on. May lie ahead, at the
+    /// end of DIFS.
     pub(super) counts_from: Option<Instant>,
     /// NAV: until when others have reserved the channel.
     pub(super) nav: Instant,
     /// The end of its transmission last.
     pub(super) sent_until: Instant,
-    /// A frame in error has ended, and the channel has not been clear since: EIFS begins when it is.
+    /// A frame in error has ended, and the channel has not been clear since: EIFS begins when it
+    /// is.
     pub(super) in_error: bool,
     /// The end of EIFS; a correct frame ends it before.
     pub(super) eifs_end: Instant,

@@ -22,7 +22,8 @@ pub const fn address(station: Station) -> Address {
     Address::numbered(station.0)
 }
 
-/// Appends a radiotap header and the frame, FCS included. `payload` is that of data; other frames have none of it.
+/// Appends a radiotap header and the frame, FCS included. `payload` is that of data; other frames
+/// have none of it.
 ///
 /// # Errors
 /// None that frames of [`super::Wifi`] can have.

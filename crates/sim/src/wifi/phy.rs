@@ -1,7 +1,8 @@
 //! The physical layer: times and sizes of DSSS and HR/DSSS.
 //!
-//! Sources: IEEE Std 802.11-2007, clauses 15 (1 and 2 Mbit/s) and 18 (5.5 and 11 Mbit/s, short preamble), for sizes
-//! clause 7, for interframe spaces 9.2.10. `docs/reference/wifi.md` lists each figure.
+//! Sources: IEEE Std 802.11-2007, clauses 15 (1 and 2 Mbit/s) and 18 (5.5 and 11 Mbit/s, short
+//! preamble), for sizes clause 7, for interframe spaces 9.2.10. `docs/reference/wifi.md` lists each
+//! figure.
 
 use anabranch_core::time::Duration;
 
@@ -99,7 +100,8 @@ impl schemars::JsonSchema for Rate {
 pub enum Preamble {
     /// 144 bits of preamble and 48 of PLCP header at 1 Mbit/s: 192 µs.
     Long,
-    /// 72 bits of preamble at 1 Mbit/s and 48 of PLCP header at 2 Mbit/s: 96 µs. Not with frames of 1 Mbit/s (18.2.2.2).
+    /// 72 bits of preamble at 1 Mbit/s and 48 of PLCP header at 2 Mbit/s: 96 µs. Not with frames of
+    /// 1 Mbit/s (18.2.2.2).
     Short,
 }
 
@@ -120,7 +122,8 @@ pub struct PhyConfig {
     pub max_mpdu: u16,
 }
 
-/// Octets of the longest MPDU: dot11FragmentationThreshold at most, and so the longest frame without fragments.
+/// Octets of the longest MPDU: dot11FragmentationThreshold at most, and so the longest frame
+/// without fragments.
 pub const MAX_MPDU: u16 = 2346;
 /// Octets of an RTS, FCS included (7.2.1.1).
 pub const RTS_LEN: u16 = 20;
@@ -172,8 +175,8 @@ impl PhyConfig {
         }
     }
 
-    /// Time on air of an MPDU of so many octets, with what goes before it; whole microseconds, rounded up as in the
-    /// PLCP header (18.2.3.5).
+    /// Time on air of an MPDU of so many octets, with what goes before it; whole microseconds,
+    /// rounded up as in the PLCP header (18.2.3.5).
     #[inline]
     pub const fn airtime(&self, mpdu_len: u16, rate: Rate) -> Duration {
         let micros = (mpdu_len as u64 * 16).div_ceil(rate.half_mbps() as u64);

@@ -1,8 +1,9 @@
 //! Who hears whom: path loss by distance, and thresholds.
 //!
-//! Source: ns-2.35, `mobile/propagation.cc`, `mobile/tworayground.cc` and `mac/wireless-phy.cc`, whose antennas have a gain
-//! of 1 and whose system loss is 1; the formulas are those of Rappaport, Wireless Communications, sections 4.2 and 4.6.
-//! Powers fall with the distance, so that a threshold is a distance and the other way round.
+//! Source: ns-2.35, `mobile/propagation.cc`, `mobile/tworayground.cc` and `mac/wireless-phy.cc`,
+//! whose antennas have a gain of 1 and whose system loss is 1; the formulas are those of Rappaport,
+//! Wireless Communications, sections 4.2 and 4.6. Powers fall with the distance, so that a
+//! threshold is a distance and the other way round.
 
 use crate::air::error::ConfigError;
 use crate::air::medium::Rules;
@@ -15,7 +16,8 @@ use crate::air::propagation::{DECODABLE, INTERFERING, Propagate, SENSED, Strengt
 pub enum PathLoss {
     /// Friis: P λ² / (4 π d)².
     FreeSpace,
-    /// Friis up to the crossover distance 4 π h² / λ, beyond it P h⁴ / d⁴, for antennas at the height h in metres.
+    /// Friis up to the crossover distance 4 π h² / λ, beyond it P h⁴ / d⁴, for antennas at the
+    /// height h in metres.
     TwoRay {
         /// Height of all antennas, in metres.
         height: f64,
@@ -30,12 +32,13 @@ pub enum Locking {
     /// It locks on it if it has the capture ratio over them and no other frame is being received.
     #[default]
     Strong,
-    /// Whichever signal came first has the receiver, even one that is too weak to be received: ns-2.
+    /// Whichever signal came first has the receiver, even one that is too weak to be received:
+    /// ns-2.
     First,
 }
 
-/// Path loss and what follows from it: frames are received within `range`, and sensed and disturbed by within
-/// `carrier_sense_range`. What is farther is nothing.
+/// Path loss and what follows from it: frames are received within `range`, and sensed and disturbed
+/// by within `carrier_sense_range`. What is farther is nothing.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Thresholds {
     /// How power falls with the distance.
@@ -48,7 +51,8 @@ pub struct Thresholds {
     pub range: f64,
     /// How far they are sensed and disturb others, in metres; not below `range`.
     pub carrier_sense_range: f64,
-    /// A frame that is being received survives others if it is so many times stronger than each; infinite: never.
+    /// A frame that is being received survives others if it is so many times stronger than each;
+    /// infinite: never.
     pub capture: f64,
     /// What becomes of frames that begin upon other signals.
     pub locking: Locking,
@@ -57,8 +61,9 @@ pub struct Thresholds {
 }
 
 impl Thresholds {
-    /// ns-2's default radio, a 914 MHz WaveLAN, over two-ray ground: 281.8 mW, antennas at 1.5 m, a capture ratio of
-    /// 10; frames reach so far, and are sensed 2.2 times as far (ns-2: 250 m and 550 m).
+    /// ns-2's default radio, a 914 MHz WaveLAN, over two-ray ground: 281.8 mW, antennas at 1.5 m, a
+    /// capture ratio of 10; frames reach so far, and are sensed 2.2 times as far (ns-2: 250 m and
+    /// 550 m).
     pub const fn wavelan_914_mhz(range: f64) -> Self {
         Self {
             path_loss: PathLoss::TwoRay { height: 1.5 },
@@ -174,7 +179,8 @@ const NEAREST: f64 = 1e-3;
 mod tests {
     use super::*;
 
-    /// The thresholds of ns-2's defaults, RXThresh_ 3.652e-10 W and CSThresh_ 1.559e-11 W, are 250 m and 550 m.
+    /// The thresholds of ns-2's defaults, RXThresh_ 3.652e-10 W and CSThresh_ 1.559e-11 W, are 250
+    /// m and 550 m.
     #[test]
     fn the_distances_of_ns2_make_its_thresholds() {
         let radio = Thresholds::wavelan_914_mhz(250.0);

@@ -101,7 +101,8 @@ impl World {
         }
     }
 
-    /// Something has happened to a connection: what it holds is counted, and what it has drained is passed on.
+    /// Something has happened to a connection: what it holds is counted, and what it has drained is
+    /// passed on.
     #[inline]
     pub(crate) fn look_at_buffer(&mut self, node: NodeId, connection: ConnId) {
         if self.buffers[node.index()].is_some() {

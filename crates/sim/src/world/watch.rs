@@ -28,7 +28,8 @@ impl World {
         entry.map(|entry| show((node, id), entry, of)).is_some()
     }
 
-    /// Connections that something was done with since the last time, each once; from the first time on.
+    /// Connections that something was done with since the last time, each once; from the first time
+    /// on.
     pub(crate) fn take_touched(&mut self) -> Vec<(NodeId, ConnId)> {
         let touched = self.touched.replace(Vec::new()).unwrap_or_default();
         for (node, id) in &touched {

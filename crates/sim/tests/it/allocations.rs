@@ -12,8 +12,8 @@ use anabranch_testkit::counting::{allocations, watch, watched};
 /// Payload of a full segment with timestamps.
 const PAYLOAD: usize = 1428;
 
-/// An endless transfer over one hop. The sender writes 32 KiB and more at once; segments are slices of that,
-/// except where one crosses from one write to the next: its payload is put together.
+/// An endless transfer over one hop. The sender writes 32 KiB and more at once; segments are slices
+/// of that, except where one crosses from one write to the next: its payload is put together.
 fn one_hop(loss: LossModel, tcp: tcp::Config) -> Simulation {
     let mut builder = Builder::new(NetworkConfig::default(), 1, 0);
     let [a, b] = ["a", "b"].map(|name| builder.node(name, Forwarding::Off));

@@ -37,7 +37,8 @@ fn packet(from: Ipv4Addr, to: Ipv4Addr, ttl: u8, payload: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Two routers find each other over a third, which loses the second then; and a Hello that says its interval.
+/// Two routers find each other over a third, which loses the second then; and a Hello that says its
+/// interval.
 fn exchange() -> Vec<u8> {
     let interface =
         InterfaceInfo { name: "air".into(), description: String::new(), link_type: LinkType::RAW_IP };

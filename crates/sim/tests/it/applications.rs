@@ -1,4 +1,5 @@
-//! What applications may rely on: timers, listeners, restarts, the end of a run; and odd ways of packets.
+//! What applications may rely on: timers, listeners, restarts, the end of a run; and odd ways of
+//! packets.
 
 use anabranch_core::tcp::Config;
 use anabranch_core::time::{Duration, Instant};

@@ -1,4 +1,5 @@
-//! A host with two interfaces whose send buffers are kept within a pool: never exceeded, nothing lost, whatever its links do.
+//! A host with two interfaces whose send buffers are kept within a pool: never exceeded, nothing
+//! lost, whatever its links do.
 
 use anabranch_core::mptcp;
 use anabranch_core::sockbuf::{self, Config, PidConfig, PolicyConfig};
@@ -139,8 +140,9 @@ fn the_pool_is_never_exceeded_at_any_event() {
     }
 }
 
-/// Octets of the striped connection and of three single ones that arrive in 40 s, when all have been there for 10 s. Those
-/// that are `late` begin 10 s after the others, which have filled the pool by then.
+/// Octets of the striped connection and of three single ones that arrive in 40 s, when all have
+/// been there for 10 s. Those that are `late` begin 10 s after the others, which have filled the
+/// pool by then.
 fn shares(policy: PolicyConfig, threshold: u64, singles_are_late: bool) -> [u64; 4] {
     let mut case = case(Config { threshold, policy, ..Config::default() }, 3);
     let begins = |single: bool| if single == singles_are_late { 10.0 } else { 0.0 };
@@ -158,9 +160,10 @@ fn shares(policy: PolicyConfig, threshold: u64, singles_are_late: bool) -> [u64;
     [0, 1, 2, 3].map(|i| arrived(&sim, i) - before[i])
 }
 
-/// A pool that others have filled is shared with those that come later, whatever the policy: each connection gets at least
-/// half of what it gets when it comes first. But for the paper's controller, which divides by bandwidth-delay products, that
-/// is at least half of what a fair share of the memory brings, too.
+/// A pool that others have filled is shared with those that come later, whatever the policy: each
+/// connection gets at least half of what it gets when it comes first. But for the paper's
+/// controller, which divides by bandwidth-delay products, that is at least half of what a fair
+/// share of the memory brings, too.
 #[test]
 fn late_joiners_get_their_share() {
     for threshold in [4 * 1400, 20_000, 60_000, 500_000] {
@@ -219,7 +222,8 @@ fn samples_of_a_rate_are_late_and_may_be_lost() {
     let sampled = |sampling| decisions(Reports::Sampled(sampling));
     // Of samples that all are lost there is nothing.
     assert_eq!(sampled(Sampling { loss: 1.0, ..exact }), decisions(Reports::Nothing));
-    // Samples that are neither late nor wrong are the rate, but for the first decision, which is before any.
+    // Samples that are neither late nor wrong are the rate, but for the first decision, which is
+    // before any.
     let (samples, rate) = (sampled(exact), decisions(Reports::Rate));
     let product = |all: &[Division], time: f64| {
         let decision = all.iter().rev().find(|d| d.at <= at(time)).expect("two a second");
@@ -324,7 +328,8 @@ fn a_connection_without_room_for_a_segment_is_refused() {
     assert_eq!(sim.world().buffers(host).expect("it has a pool").metrics().refused, 1);
 }
 
-/// What is in TIME-WAIT, or waits for its peer to close, has sent all, and keeps no memory from others.
+/// What is in TIME-WAIT, or waits for its peer to close, has sent all, and keeps no memory from
+/// others.
 #[test]
 fn a_connection_that_has_sent_all_leaves_its_memory() {
     let mut case = case(Config { threshold: 3_000, ..Config::default() }, 6);

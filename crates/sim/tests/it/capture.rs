@@ -63,7 +63,8 @@ fn assert_sound(tshark: &Tshark) {
     assert!(tshark.count("tcp.checksum.status == \"Good\"") > 100);
 }
 
-/// The octets of the side that connected, in what tshark says of a stream; lines of the other begin with a tab.
+/// The octets of the side that connected, in what tshark says of a stream; lines of the other begin
+/// with a tab.
 fn outbound(follow: &str) -> Vec<u8> {
     let hex = |line: &&str| !line.is_empty() && line.bytes().all(|octet| octet.is_ascii_hexdigit());
     let digits: Vec<u8> = follow.lines().filter(hex).flat_map(str::bytes).collect();
@@ -184,7 +185,8 @@ fn marked(octets: &[u8], ip: IpVersion, name: &str) -> u64 {
     marked
 }
 
-/// Whether a queue marks packets when they come or when they leave, and whether they are lost behind it or not.
+/// Whether a queue marks packets when they come or when they leave, and whether they are lost
+/// behind it or not.
 #[test]
 fn what_a_queue_marks_is_marked_in_the_capture_of_its_link() {
     for (version, ip) in [(4, IpVersion::V4), (6, IpVersion::V6)] {

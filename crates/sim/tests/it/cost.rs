@@ -16,8 +16,8 @@ use sha2::{Digest, Sha256};
 
 use crate::networks::{Star, after, delivered, dumbbell};
 
-/// A change of speed alone leaves these as they are; a change of behaviour renews them, in a commit that says
-/// why.
+/// A change of speed alone leaves these as they are; a change of behaviour renews them, in a commit
+/// that says why.
 #[test]
 fn a_traced_dumbbell_is_what_it_was() {
     let mut sim = dumbbell(10, tcp::Config::default());

@@ -44,7 +44,8 @@ fn wake_up_frames_and_enhanced_acknowledgements_are_in_the_capture() {
         assert!(wakeups > 60 && enh_acks > 10 && acks > enh_acks, "{wakeups} {enh_acks} {acks}");
         // 200 bytes are three frames of O-QPSK, of which two announce another.
         assert_eq!(pending > 0, phy == "oqpsk-250k");
-        // Each wake-up frame says how long after its end the data frame begins: it does, within a unit.
+        // Each wake-up frame says how long after its end the data frame begins: it does, within a
+        // unit.
         let fields =
             "frame.time_epoch wpan.frame_type wpan.header_ie.csl.rendezvous_time frame.len wpan.dst16";
         let rows = tshark.fields("wpan.frame_type == 5 || wpan.frame_type == 1", fields);

@@ -1,5 +1,5 @@
-//! Event logs: deterministic, and nobody's business but the observer's. What is in them is tested where they are read:
-//! `crates/cli/tests/it/replay`.
+//! Event logs: deterministic, and nobody's business but the observer's. What is in them is tested
+//! where they are read: `crates/cli/tests/it/replay`.
 
 use std::collections::BTreeMap;
 use std::io;

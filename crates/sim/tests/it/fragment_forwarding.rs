@@ -1,4 +1,5 @@
-//! Fragments that go on one by one over the radio (RFC 8930), and packets that are put together at each hop.
+//! Fragments that go on one by one over the radio (RFC 8930), and packets that are put together at
+//! each hop.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
@@ -124,8 +125,8 @@ fn one_packet_in_an_idle_network_is_sooner_there_in_fragments() {
 
 #[test]
 fn a_full_virtual_reassembly_buffer_refuses_packets() {
-    // A packet from each end is one more than there is room for where they meet. If both ends began at once, they would meet
-    // again after each time-out.
+    // A packet from each end is one more than there is room for where they meet. If both ends began
+    // at once, they would meet again after each time-out.
     let (mut builder, nodes) = row(4, fragments(1), 0.0, 0);
     let down = builder.app(nodes[4], Instant::ZERO, Sink::new(PORT, tcp()));
     let config = BulkSenderConfig::new(nodes[4], PORT, Content::Pattern(OCTETS), tcp());

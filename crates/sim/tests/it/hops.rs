@@ -1,5 +1,5 @@
-//! TCP over 6LoWPAN: one hop against the bound by hand, two and three against a half and a third of it. The sweep is in
-//! `docs/reference/radio.md`.
+//! TCP over 6LoWPAN: one hop against the bound by hand, two and three against a half and a third of
+//! it. The sweep is in `docs/reference/radio.md`.
 
 use anabranch_sim::network::FragmentForwarding;
 use anabranch_sim::radio::MacConfig;

@@ -1,4 +1,5 @@
-//! Stations that move, on both radios: who hears whom is a matter of where they are when a frame begins.
+//! Stations that move, on both radios: who hears whom is a matter of where they are when a frame
+//! begins.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 

@@ -175,7 +175,8 @@ fn time_goes_on_without_events() {
     assert!(sim.next_event().is_some_and(|due| due > ms(80) && due < ms(81)));
 }
 
-/// A mark of the network's queue is in the octets that leave it, in IPv4 with a header checksum that agrees.
+/// A mark of the network's queue is in the octets that leave it, in IPv4 with a header checksum
+/// that agrees.
 #[test]
 fn marks_leave_the_network() {
     for (ip, mtu) in [(IpVersion::V4, 1500), (IpVersion::V6, 1500), (IpVersion::V6, 400)] {

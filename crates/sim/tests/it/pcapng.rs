@@ -51,8 +51,8 @@ impl Talk {
     }
 }
 
-/// A connection that carries [`file`] from client to server; the third packet is lost before the capture and
-/// sent again.
+/// A connection that carries [`file`] from client to server; the third packet is lost before the
+/// capture and sent again.
 fn exchange() -> Vec<Sent> {
     use Direction::{Inbound, Outbound};
     let (client, server) = (SeqNumber(4_294_960_000), SeqNumber(77));

@@ -1,4 +1,5 @@
-//! The radio, driven alone: small cases by hand, figures against closed forms, what must hold whatever happens.
+//! The radio, driven alone: small cases by hand, figures against closed forms, what must hold
+//! whatever happens.
 
 mod cases;
 mod conservation;

@@ -68,8 +68,9 @@ fn small() -> tcp::Config {
     tcp::Config { mss: 300, timestamps: false, ..tcp::Config::modern() }
 }
 
-/// A reboot of the relay or of the last node of a row of three, long after the trickle timers have slowed down to Imax:
-/// both have a path again within the DIS delay, Imin, two DAO delays and a round trip, and 1 kB is there soon after.
+/// A reboot of the relay or of the last node of a row of three, long after the trickle timers have
+/// slowed down to Imax: both have a path again within the DIS delay, Imin, two DAO delays and a
+/// round trip, and 1 kB is there soon after.
 #[test]
 fn a_row_recovers_from_a_reboot_within_seconds() {
     let places = [0.0, 80.0, 160.0].map(|x| Position::new(x, 0.0));
@@ -87,8 +88,9 @@ fn a_row_recovers_from_a_reboot_within_seconds() {
     }
 }
 
-/// The root is away for minutes in a cell in which everyone hears everyone, and soon after the start, while little is known
-/// of any link. When it is back the nodes join again, whatever they have sent to it in vain.
+/// The root is away for minutes in a cell in which everyone hears everyone, and soon after the
+/// start, while little is known of any link. When it is back the nodes join again, whatever they
+/// have sent to it in vain.
 #[test]
 fn nodes_join_again_when_the_root_returns() {
     for leaves in [1, 3, 5] {
@@ -109,7 +111,8 @@ fn nodes_join_again_when_the_root_returns() {
     }
 }
 
-/// A large network settles: in the last third of half an hour hardly a node has reason to announce another path.
+/// A large network settles: in the last third of half an hour hardly a node has reason to announce
+/// another path.
 #[test]
 fn a_large_mesh_settles() {
     let mut random = Stream::new(1, 0, "rpl", "large");
@@ -151,8 +154,8 @@ fn runs(few: u64) -> u64 {
     std::env::var("ANABRANCH_RPL_RUNS").ok().and_then(|n| n.parse().ok()).unwrap_or(few)
 }
 
-/// A field of nodes with a range of 100 m and about eight neighbours each, the root in the middle; connected even
-/// without any one of the others.
+/// A field of nodes with a range of 100 m and about eight neighbours each, the root in the middle;
+/// connected even without any one of the others.
 fn mesh(seed: u64, count: usize) -> Vec<Position> {
     let mut random = Stream::new(seed, 0, "rpl mesh", "places");
     let side = 56.0 * (count as f64).sqrt();
@@ -186,8 +189,8 @@ fn hops(places: &[Position], without: usize) -> Vec<Option<usize>> {
     hops
 }
 
-/// A node of a mesh reboots: seconds until it has a path that the root has confirmed, and the bound for that: DIS delay,
-/// Imin, two DAO delays, and a round trip of 50 ms for each hop.
+/// A node of a mesh reboots: seconds until it has a path that the root has confirmed, and the bound
+/// for that: DIS delay, Imin, two DAO delays, and a round trip of 50 ms for each hop.
 fn rejoin(seed: u64, count: usize) -> (f64, f64) {
     let places = mesh(seed, count);
     let config = paths::Config::default();
@@ -213,8 +216,8 @@ fn rejoin(seed: u64, count: usize) -> (f64, f64) {
     (took, fixed.as_secs_f64() + 0.05 * away as f64)
 }
 
-/// 20 kB are to go from a node of a mesh to the root: seconds until they are there, if the node's first relay has just died
-/// or not.
+/// 20 kB are to go from a node of a mesh to the root: seconds until they are there, if the node's
+/// first relay has just died or not.
 fn transfer_time(seed: u64, count: usize, death: bool) -> f64 {
     let places = mesh(seed, count);
     let away = hops(&places, 0);
@@ -301,7 +304,8 @@ fn least(etx: &[Vec<f64>]) -> Vec<f64> {
     least
 }
 
-/// Nodes whose path has the least sum of ETX, those within 10 % of it and within 1.5 transmissions of it, and all that have any.
+/// Nodes whose path has the least sum of ETX, those within 10 % of it and within 1.5 transmissions
+/// of it, and all that have any.
 fn chosen_paths(seed: u64, parent_switch_threshold: u16) -> [u64; 4] {
     let mut random = Stream::new(seed, 0, "rpl etx", "places");
     let count = random.range(20..=50) as usize;
@@ -329,7 +333,8 @@ fn chosen_paths(seed: u64, parent_switch_threshold: u16) -> [u64; 4] {
     found
 }
 
-/// Random networks of 20 to 50 nodes with shadowing, once the links are measured; with the hysteresis of RFC 6719, and less.
+/// Random networks of 20 to 50 nodes with shadowing, once the links are measured; with the
+/// hysteresis of RFC 6719, and less.
 #[test]
 fn paths_have_the_least_etx_within_the_hysteresis() {
     let runs = runs(3);

@@ -126,8 +126,8 @@ fn segment([src, dst]: [Ipv6Addr; 2], path: u8, seq: u32, payload: Bytes) -> Vec
     packet
 }
 
-/// Hop-by-Hop options with the RPL option (RFC 6553), destination options with nothing but padding, and UDP with
-/// ports of which four bits are sent. The UDP checksum is no true one.
+/// Hop-by-Hop options with the RPL option (RFC 6553), destination options with nothing but padding,
+/// and UDP with ports of which four bits are sent. The UDP checksum is no true one.
 fn options_and_udp([src, dst]: [Ipv6Addr; 2]) -> Vec<u8> {
     let hop_by_hop = [60, 0, 0x63, 4, 0, 30, 1, 0];
     let destination = [17, 0, 1, 4, 0, 0, 0, 0];
@@ -207,7 +207,8 @@ fn dao() -> Message {
 fn capture() -> (Vec<u8>, usize) {
     let mut air = Air::new();
     let [seven, two] = [Address::Short(7), Address::Short(2)];
-    // Addresses that the frame's are; those of a packet that is forwarded, on path 3; and one in five pieces.
+    // Addresses that the frame's are; those of a packet that is forwarded, on path 3; and one in
+    // five pieces.
     let one_hop = segment([node(7), node(2)], 0, 1, Bytes::from_static(b"one hop"));
     assert_eq!(air.packet([seven, two], &one_hop), 1);
     let forwarded = segment([node(9), node(1)], 3, 1, Bytes::from_static(b"path"));

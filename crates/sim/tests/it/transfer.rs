@@ -16,7 +16,8 @@ fn at(ms: u64) -> Instant {
     Instant::ZERO + Duration::from_millis(ms)
 }
 
-/// A chain of nodes with the same link between neighbours, and one transfer from the first to the last.
+/// A chain of nodes with the same link between neighbours, and one transfer from the first to the
+/// last.
 struct Chain {
     builder: Builder,
     nodes: Vec<NodeId>,
@@ -68,7 +69,8 @@ fn a_transfer_over_one_link_takes_the_time_that_it_must() {
     let sender = sim.app::<BulkSender>(sender);
     assert_eq!(sender.outcome, Outcome::Done);
     assert_eq!(sender.info.map(|i| i.retransmissions), Some(0));
-    // 70 packets of 1500 octets at most are 0.84 s of transmission; slow start costs a few round trips.
+    // 70 packets of 1500 octets at most are 0.84 s of transmission; slow start costs a few round
+    // trips.
     let took = sim.app::<Sink>(sink).transfers[0].last.as_secs_f64();
     assert!((0.83..1.0).contains(&took), "{took} s");
 }
@@ -232,8 +234,8 @@ fn idle_time_costs_nothing() {
     assert_eq!(sim.events(), events);
 }
 
-/// 10 Mbit/s and a round trip of 400 ms hold 500 kB: buffers of 256 KiB reach half of that, and those that follow the path
-/// nearly all.
+/// 10 Mbit/s and a round trip of 400 ms hold 500 kB: buffers of 256 KiB reach half of that, and
+/// those that follow the path nearly all.
 #[test]
 fn buffers_that_follow_the_path_fill_a_long_one() {
     use tcp::CongestionAlgorithm::{Cubic, NewReno};
@@ -262,8 +264,9 @@ fn buffers_that_follow_the_path_fill_a_long_one() {
     }
 }
 
-/// A queue that marks takes the place of one that drops (RFC 3168): every controller that answers marks keeps the link busy,
-/// the queue near the threshold, and nothing is lost. Over a path that cuts packets too.
+/// A queue that marks takes the place of one that drops (RFC 3168): every controller that answers
+/// marks keeps the link busy, the queue near the threshold, and nothing is lost. Over a path that
+/// cuts packets too.
 #[test]
 fn a_queue_that_marks_loses_nothing() {
     use tcp::CongestionAlgorithm::{Cubic, NewReno, Westwood};
@@ -299,8 +302,9 @@ fn a_queue_that_marks_loses_nothing() {
     }
 }
 
-/// A network behind the bottleneck that doubles packets, some or all of them: no controller takes a loss for none, so that the
-/// queue's drops are repaired once each, and the link is as busy as without.
+/// A network behind the bottleneck that doubles packets, some or all of them: no controller takes a
+/// loss for none, so that the queue's drops are repaired once each, and the link is as busy as
+/// without.
 #[test]
 fn doubled_packets_do_not_hide_losses() {
     use tcp::CongestionAlgorithm::{Bbr, Cubic, NewReno, Westwood};

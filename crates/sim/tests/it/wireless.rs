@@ -137,8 +137,9 @@ fn several_subflows_are_told_how_their_paths_are_by_now() {
     assert!(of(0) > 5 && of(1) > 5, "{} and {} round trips", of(0), of(1));
 }
 
-/// Every packet is delivered in the end, in order and once, when a relay dies in mid-transfer, and when it lives again.
-/// Asks now and then what is known of its first path, and how long the handshake of a connection takes on it.
+/// Every packet is delivered in the end, in order and once, when a relay dies in mid-transfer, and
+/// when it lives again. Asks now and then what is known of its first path, and how long the
+/// handshake of a connection takes on it.
 #[derive(Default)]
 struct Curious {
     to: Option<NodeId>,
@@ -258,8 +259,9 @@ impl App for Flood {
     }
 }
 
-/// 40 nodes that all hear each other and the root want more than the channel carries: 400 packets a second. By the paper's
-/// rule, for which a link works or does not, no path is lost. The ETX counts collisions, so that it may end a path now and then.
+/// 40 nodes that all hear each other and the root want more than the channel carries: 400 packets a
+/// second. By the paper's rule, for which a link works or does not, no path is lost. The ETX counts
+/// collisions, so that it may end a path now and then.
 #[test]
 fn a_busy_channel_is_no_sign_that_a_neighbour_is_gone() {
     assert_eq!(paths_lost_on_a_busy_channel(paths::Config::paper()), 0);

@@ -141,12 +141,12 @@ fn table(tshark: &Tshark, filter: &str, fields: &str) -> Vec<Vec<String>> {
     text.lines().map(|line| line.split('\t').map(str::to_owned).collect()).collect()
 }
 
-/// An acknowledgement with an FCS of 4 octets. The standard has the CRC-32 of its 3 octets and a zero; tshark leaves the zero
-/// out and takes the FCS for bad. A test of `wire` holds it.
+/// An acknowledgement with an FCS of 4 octets. The standard has the CRC-32 of its 3 octets and a
+/// zero; tshark leaves the zero out and takes the FCS for bad. A test of `wire` holds it.
 const LONG_ACK: &str = "wpan.frame_type == 2 && wpan-tap.fcs_type == 2";
 
-/// Nothing is malformed and no checksum bad, and the checks are on. Every frame of the radio's figures is there, and
-/// what is on the air is IPv6 or part of it.
+/// Nothing is malformed and no checksum bad, and the checks are on. Every frame of the radio's
+/// figures is there, and what is on the air is IPv6 or part of it.
 fn assert_sound(tshark: &Tshark, name: &str, sim: &Simulation) {
     let bad = format!(
         "(_ws.malformed || wpan.fcs_ok == 0 || tcp.checksum.status == \"Bad\"
@@ -325,8 +325,8 @@ fn check_multipath(name: &str, radio: RadioConfig, payload: u16) {
     let seconds: Vec<f64> = times.iter().map(|t| t[0].parse().unwrap()).collect();
     assert!(seconds.is_sorted());
 
-    // The data sequence mappings put the stream together; data beside MP_CAPABLE is its beginning (RFC 8684 section
-    // 3.1), one after the number that follows from the key.
+    // The data sequence mappings put the stream together; data beside MP_CAPABLE is its beginning
+    // (RFC 8684 section 3.1), one after the number that follows from the key.
     let begins = |row: &Vec<String>| Some(u64::from(row[1].parse::<u64>().ok()? as u32) + 1);
     let first = mapped.iter().find_map(begins).unwrap();
     let pieces =

@@ -1,5 +1,5 @@
-//! Distributions of a parameter, drawn by the inverse of their distribution function: one number in 0..1 makes one value,
-//! so that the strata of a Latin hypercube are strata of the value too.
+//! Distributions of a parameter, drawn by the inverse of their distribution function: one number in
+//! 0..1 makes one value, so that the strata of a Latin hypercube are strata of the value too.
 
 use anabranch_sim::scenario::units::Quantity;
 use serde_json::Value;

@@ -15,7 +15,8 @@ use crate::enough::{Enough, Width};
 use crate::error::Error;
 use crate::experiment::{self, Experiments};
 
-/// Points, seeds or runs that are listed, at most: so that a slip of the pen does not fill the memory.
+/// Points, seeds or runs that are listed, at most: so that a slip of the pen does not fill the
+/// memory.
 const MOST: u64 = 1_000_000;
 
 /// What the reader of a spec brings with it.

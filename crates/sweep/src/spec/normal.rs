@@ -2,7 +2,8 @@
 
 use anabranch_sim::math::{exp, ln};
 
-/// Share of the law below `x`, to about 1e-15 of the whole: G. Marsaglia, "Evaluating the Normal Distribution" (2004).
+/// Share of the law below `x`, to about 1e-15 of the whole: G. Marsaglia, "Evaluating the Normal
+/// Distribution" (2004).
 pub(super) fn below(x: f64) -> f64 {
     if x.abs() > 8.0 {
         return if x < 0.0 { 0.0 } else { 1.0 };
@@ -21,7 +22,8 @@ pub(super) fn below(x: f64) -> f64 {
     (0.5 + sum * density).clamp(0.0, 1.0)
 }
 
-/// Where the share `p` of the law lies below; ±8 at the ends. M. J. Wichura, algorithm AS 241 (1988), PPND16.
+/// Where the share `p` of the law lies below; ±8 at the ends. M. J. Wichura, algorithm AS 241
+/// (1988), PPND16.
 pub(super) fn quantile(p: f64) -> f64 {
     let q = p - 0.5;
     if q.abs() <= 0.425 {

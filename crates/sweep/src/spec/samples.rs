@@ -12,8 +12,8 @@ use super::distribution::Distribution;
 pub enum Method {
     /// Each by itself. More samples keep those that there were.
     Random,
-    /// A Latin hypercube: of as many strata of each parameter as there are samples, each is met once. Another number of
-    /// samples makes other samples.
+    /// A Latin hypercube: of as many strata of each parameter as there are samples, each is met
+    /// once. Another number of samples makes other samples.
     #[default]
     LatinHypercube,
 }
@@ -30,8 +30,9 @@ pub struct Samples {
 }
 
 impl Samples {
-    /// The values of each parameter, one for every sample. A parameter's are its own: they depend on the seed, on which of
-    /// the spec's samples these are, and on the parameter's path, so that another parameter beside it changes nothing.
+    /// The values of each parameter, one for every sample. A parameter's are its own: they depend
+    /// on the seed, on which of the spec's samples these are, and on the parameter's path, so that
+    /// another parameter beside it changes nothing.
     pub fn values(&self, seed: u64, which: u64) -> BTreeMap<String, Vec<Value>> {
         let drawn = self.axes.iter().map(|(path, distribution)| {
             let shares = match self.method {

@@ -1,4 +1,5 @@
-//! A table that stands by itself: for other languages, which read it in memory, and for what is no run's row.
+//! A table that stands by itself: for other languages, which read it in memory, and for what is no
+//! run's row.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -139,7 +140,8 @@ impl Frame {
         let failed = |error: &dyn std::fmt::Display| Error::Unread(error.to_string());
         let reader = ParquetRecordBatchReaderBuilder::try_new(octets).map_err(|error| failed(&error))?;
         let schema = reader.schema().clone();
-        // As large as those of a table, so that a table that was read is written again octet by octet.
+        // As large as those of a table, so that a table that was read is written again octet by
+        // octet.
         let batches = reader.with_batch_size(BATCH).build().map_err(|error| failed(&error))?;
         let batches = batches.collect::<Result<_, _>>().map_err(|error| failed(&error))?;
         Self::known(schema, batches)
@@ -148,7 +150,8 @@ impl Frame {
     /// Reads what [`Frame::write_ipc`] or [`Table::write_ipc`] has written.
     ///
     /// # Errors
-    /// [`Error::Unread`] if it is no Arrow stream, or has columns of other types than tables of ours.
+    /// [`Error::Unread`] if it is no Arrow stream, or has columns of other types than tables of
+    /// ours.
     pub fn read_ipc(octets: &[u8]) -> Result<Self, Error> {
         let failed = |error: arrow_schema::ArrowError| Error::Unread(error.to_string());
         let reader = StreamReader::try_new(octets, None).map_err(failed)?;

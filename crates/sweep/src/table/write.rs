@@ -29,7 +29,8 @@ pub(super) fn parquet<W: Write + Send>(
         .set_created_by(format!("anabranch {VERSION}"))
         .set_compression(Compression::SNAPPY)
         .set_dictionary_enabled(false);
-    // A dictionary takes 20 kB while it is written, and a large network has a million metrics. Only texts are long enough to gain by it.
+    // A dictionary takes 20 kB while it is written, and a large network has a million metrics. Only
+    // texts are long enough to gain by it.
     for field in schema.fields().iter().filter(|field| *field.data_type() == DataType::Utf8) {
         properties =
             properties.set_column_dictionary_enabled(ColumnPath::from(vec![field.name().clone()]), true);

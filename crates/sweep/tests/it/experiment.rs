@@ -1,4 +1,5 @@
-//! Sweeps of an experiment that no crate of ours knows: rows are what its points measure, wherever and whenever they were made.
+//! Sweeps of an experiment that no crate of ours knows: rows are what its points measure, wherever
+//! and whenever they were made.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,7 +23,8 @@ transfer = [{ name = "file", kind = "tcp", from = "a", to = "b", bytes = "3 kB" 
 stop = "1 min"
 "#;
 
-/// Throws of dice, of which the scenario says nothing. One with a single side is the same in all runs.
+/// Throws of dice, of which the scenario says nothing. One with a single side is the same in all
+/// runs.
 #[derive(Debug)]
 struct Dice {
     build: &'static str,
@@ -175,7 +177,8 @@ fn shards_jobs_and_interruptions_make_what_one_process_makes() {
     assert!(tables_of(&sweep, &sharded) == tables_of(&sweep, &whole));
     assert_eq!(run(&sweep, &mut sharded, Shard::ALL), 0);
 
-    // Some jobs go through another process, which knows the experiment by its name alone; then all is stopped; the rest is made here.
+    // Some jobs go through another process, which knows the experiment by its name alone; then all
+    // is stopped; the rest is made here.
     let (points, mut far) = (sweep.all_points().unwrap(), Store::in_memory());
     for job in sweep.jobs(&points, &far, Shard::ALL, 3).unwrap().iter().step_by(2) {
         let job = Job::from_json(&job.to_json(), KNOWN).unwrap();

@@ -74,7 +74,8 @@ fn numbers(frame: &Frame, name: &str) -> Vec<f64> {
     }
 }
 
-/// Each run has the rows that a sampler of that run alone has, behind what tells it apart; results are those of a sweep without.
+/// Each run has the rows that a sampler of that run alone has, behind what tells it apart; results
+/// are those of a sweep without.
 #[test]
 fn files_have_what_a_run_alone_says() {
     let place = place();

@@ -82,7 +82,8 @@ fn the_scenario_s_own_axes_belong_to_the_grid() {
     assert_eq!(Sweep::new(spec).unwrap().points(), 16);
 }
 
-/// What the spec says of a path takes the place of an axis in the scenario's own `[sweep]`, whichever way it says so.
+/// What the spec says of a path takes the place of an axis in the scenario's own `[sweep]`,
+/// whichever way it says so.
 #[test]
 fn the_spec_takes_the_place_of_the_scenarios_own_axis() {
     let scenario = || Source::new("n.toml", format!("{NETWORK}\n[sweep]\n\"link.0.loss\" = [0.0, 0.1]\n"));
@@ -391,7 +392,8 @@ fn points(text: &str) -> Vec<String> {
     (0..sweep.points()).map(values).collect()
 }
 
-/// Two axes of three values each make three points, not nine; with an axis of the grid they are combined.
+/// Two axes of three values each make three points, not nine; with an axis of the grid they are
+/// combined.
 #[test]
 fn axes_that_vary_together_are_one_axis() {
     let zip = "[[zip]]\n\"link.cable.loss\" = [0.0, 0.1, 0.2]\n\"link.cable.delay\" = [\"1 ms\", \"2 ms\", \"3 ms\"]\n";

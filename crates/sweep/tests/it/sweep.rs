@@ -260,7 +260,8 @@ fn a_worker_refuses_what_is_not_for_it() {
     assert!(Shard::new(0, 4).is_err());
 }
 
-/// Without a pool, run by run: the same rows, of all kinds of specs, and what is done is not done again.
+/// Without a pool, run by run: the same rows, of all kinds of specs, and what is done is not done
+/// again.
 #[test]
 fn one_thread_alone_makes_the_same_rows() {
     for spec in [GRID, ENOUGH, ""] {

@@ -142,7 +142,8 @@ fn check(world: &World, sinks: u32, (data, control): (usize, usize)) -> Result<F
     })
 }
 
-/// What was delivered; between two packets of one stream none is left out but what was said to be gone.
+/// What was delivered; between two packets of one stream none is left out but what was said to be
+/// gone.
 fn in_order(world: &World) -> Result<BTreeMap<u32, Bytes>, String> {
     let mut delivered = BTreeMap::new();
     let mut next = None;

@@ -1,4 +1,5 @@
-//! Many senders behind one bottleneck whose rate and route change, with clocks that drift and jump; and what they make of it.
+//! Many senders behind one bottleneck whose rate and route change, with clocks that drift and jump;
+//! and what they make of it.
 
 use anabranch_core::rdca::{Config, SenderEvent};
 use anabranch_core::time::{Duration, Instant};
@@ -38,7 +39,8 @@ pub enum Change {
     Clock(usize, i64),
 }
 
-/// From the last join to the first of it: the start phase adds a packet to the window in 0.4 s (section 3.3.1).
+/// From the last join to the first of it: the start phase adds a packet to the window in 0.4 s
+/// (section 3.3.1).
 const JOIN: Duration = Duration::from_secs(40);
 /// From a change to what is judged.
 const SETTLE: Duration = Duration::from_secs(10);
@@ -78,7 +80,8 @@ impl Steps {
 }
 
 impl Case {
-    /// So many senders that join 37 ms apart, with clocks that agree, over a queue of 50 packets and 20 ms each way.
+    /// So many senders that join 37 ms apart, with clocks that agree, over a queue of 50 packets
+    /// and 20 ms each way.
     pub fn plain(senders: u64, offered: f64, capacity: f64, changes: Vec<Change>) -> Self {
         let joins: Vec<_> = (0..senders).map(|i| Duration::from_millis(37) * i).collect();
         let skews = vec![Skew::default(); joins.len()];

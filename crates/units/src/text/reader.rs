@@ -1,7 +1,8 @@
 //! Reads a [`Node`] as a type of serde's.
 //!
-//! TOML's own deserialiser does so too, but serves types that want to know their place or are dates: it compiles each struct
-//! three times and each enum twice. A scenario has hundreds of types, and code generation is most of a build.
+//! TOML's own deserialiser does so too, but serves types that want to know their place or are
+//! dates: it compiles each struct three times and each enum twice. A scenario has hundreds of
+//! types, and code generation is most of a build.
 
 #[cfg(test)]
 mod tests;

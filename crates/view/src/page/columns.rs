@@ -1,5 +1,6 @@
-//! Tables as columns of numbers. Each number is of variable length, seven bits in each octet, the lowest first; in a column of
-//! differences it is what it is more than the one before, folded so that small ones of either sign are short.
+//! Tables as columns of numbers. Each number is of variable length, seven bits in each octet, the
+//! lowest first; in a column of differences it is what it is more than the one before, folded so
+//! that small ones of either sign are short.
 
 use serde::Serialize;
 
@@ -156,7 +157,8 @@ pub(super) fn pack(replay: &Replay) -> (Vec<Column>, Vec<u8>) {
     (p.columns, p.octets)
 }
 
-/// The sequence number of the first segment of each flow, and that of the flow back: what numbers on the page count from.
+/// The sequence number of the first segment of each flow, and that of the flow back: what numbers
+/// on the page count from.
 fn first_numbers(replay: &Replay) -> Vec<(i64, i64)> {
     let mut firsts: Vec<Option<i64>> = vec![None; replay.flows.len()];
     let mut acks: Vec<Option<i64>> = vec![None; replay.flows.len()];

@@ -1,5 +1,5 @@
-//! Where losses were repaired. What was lost was repaired by the first packet after it that brought the same octets to the
-//! destination, whoever made that and whichever way it took.
+//! Where losses were repaired. What was lost was repaired by the first packet after it that brought
+//! the same octets to the destination, whoever made that and whichever way it took.
 
 use std::collections::BTreeMap;
 
@@ -243,7 +243,8 @@ impl<'a> Index<'a> {
 
     fn of_frame(&self, loss: &Loss) -> Repair {
         let Place::Air { from, .. } = loss.place else { return Repair::None };
-        // The row does not say which piece it was: any piece of the packet that is received after it is at hand.
+        // The row does not say which piece it was: any piece of the packet that is received after
+        // it is at hand.
         let piece = self.piece_of(loss);
         let received = piece.and_then(|piece| self.frames.get(&(from, loss.packet, piece)));
         let Some(received) = received else { return Repair::GivenUp };

@@ -1,5 +1,5 @@
-//! Small logs, written octet by octet: what a reader makes of each record, and what it refuses. Whole runs are read in
-//! `crates/cli/tests/it/replay`.
+//! Small logs, written octet by octet: what a reader makes of each record, and what it refuses.
+//! Whole runs are read in `crates/cli/tests/it/replay`.
 
 use anabranch_view::log::{Ending, LogError, Medium, Reader, Record};
 use anabranch_view::replay::{Fate, Part, Repair, Replay};
@@ -19,7 +19,8 @@ fn head() -> Vec<u8> {
     log
 }
 
-/// TCP data of 10 octets on the first flow, `seq` behind the packet before, which is number 1 behind that.
+/// TCP data of 10 octets on the first flow, `seq` behind the packet before, which is number 1
+/// behind that.
 fn data(seq: u8) -> [u8; 9] {
     [6, 2, 0, 1, 50, 0, seq * 2, 10, 9]
 }
@@ -116,7 +117,8 @@ fn time_that_ends_in_the_middle_of_a_text_is_a_cut() {
     assert_eq!((replay.cut, replay.events), (Some(whole), 0));
 }
 
-/// A log of version 2: `b` goes 10 m to the east in 100 ns, and after 50 ns to the place where it began.
+/// A log of version 2: `b` goes 10 m to the east in 100 ns, and after 50 ns to the place where it
+/// began.
 fn moving() -> Vec<u8> {
     let mut log = head();
     log[5] = 2;

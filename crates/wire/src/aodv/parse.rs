@@ -54,7 +54,8 @@ pub struct ParseError {
     pub offset: usize,
 }
 
-/// Reads the UDP payload `octets`. Reserved bits are not looked at, nor is what follows an error or an RREP-ACK.
+/// Reads the UDP payload `octets`. Reserved bits are not looked at, nor is what follows an error or
+/// an RREP-ACK.
 pub fn parse(octets: &[u8]) -> Result<Parsed, ParseError> {
     let mut reader = Reader::new(octets);
     let kind = reader.u8().ok_or(ParseError { field: Field::Kind, offset: 0 })?;

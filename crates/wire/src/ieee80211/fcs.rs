@@ -1,6 +1,7 @@
 //! The frame check sequence.
 
-/// The CRC-32 of a frame without its FCS (7.1.3.7), which is that of Ethernet. The low octet is sent first.
+/// The CRC-32 of a frame without its FCS (7.1.3.7), which is that of Ethernet. The low octet is
+/// sent first.
 pub fn fcs(octets: &[u8]) -> u32 {
     !octets.iter().fold(!0, |crc: u32, octet| TABLE[usize::from(crc as u8 ^ octet)] ^ crc >> 8)
 }

@@ -16,8 +16,8 @@ pub enum Field {
     Version,
     /// Type and subtype: neither data, nor RTS, CTS or acknowledgement.
     Kind,
-    /// A flag of frame control that has no place in an ad hoc network of ours: to or from an access point, fragments, power
-    /// save, more data, protection, order.
+    /// A flag of frame control that has no place in an ad hoc network of ours: to or from an access
+    /// point, fragments, power save, more data, protection, order.
     Flags,
     /// Duration: no time, since the highest bit is set.
     Duration,
@@ -177,7 +177,8 @@ fn address(reader: &mut Reader<'_>) -> Result<Address, ParseError> {
     reader.take().map(Address).ok_or(error)
 }
 
-/// LLC with SNAP for a protocol of Ethernet (RFC 1042): DSAP, SSAP, unnumbered information, no organisation.
+/// LLC with SNAP for a protocol of Ethernet (RFC 1042): DSAP, SSAP, unnumbered information, no
+/// organisation.
 const SNAP: [u8; 6] = [0xaa, 0xaa, 3, 0, 0, 0];
 
 // The frame control field, figure 7-2, with type and subtype of table 7-1.

@@ -1,7 +1,7 @@
 //! What stands before a frame in a capture of link type 127, LINKTYPE_IEEE802_11_RADIOTAP.
 //!
-//! The format is that of radiotap.org: version, length, a word that says which fields are there, and these in the order of
-//! their bits, each aligned to its size. Everything is little-endian.
+//! The format is that of radiotap.org: version, length, a word that says which fields are there,
+//! and these in the order of their bits, each aligned to its size. Everything is little-endian.
 
 use alloc::vec::Vec;
 

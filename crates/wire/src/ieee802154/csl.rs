@@ -1,7 +1,8 @@
-//! Frames of coordinated sampled listening (IEEE Std 802.15.4-2020, section 6.12.2): wake-up frames, enhanced
-//! acknowledgements with the CSL IE, and the data frames that ask for these.
+//! Frames of coordinated sampled listening (IEEE Std 802.15.4-2020, section 6.12.2): wake-up
+//! frames, enhanced acknowledgements with the CSL IE, and the data frames that ask for these.
 //!
-//! All times are in units of 10 symbols. The header IEs end without a termination IE, since no payload follows them.
+//! All times are in units of 10 symbols. The header IEs end without a termination IE, since no
+//! payload follows them.
 
 use alloc::vec::Vec;
 
@@ -10,8 +11,8 @@ use super::{EmitError, Fcs, Header, emit};
 
 /// Octets of a wake-up frame before its FCS: frame control, PAN, short address, Rendezvous Time IE.
 pub const WAKEUP_LEN: usize = 2 + 2 + 2 + 4;
-/// Octets of an enhanced acknowledgement with the CSL IE before its FCS: frame control, sequence number, PAN, short address,
-/// IE.
+/// Octets of an enhanced acknowledgement with the CSL IE before its FCS: frame control, sequence
+/// number, PAN, short address, IE.
 pub const ENH_ACK_LEN: usize = 2 + 1 + 2 + 2 + 6;
 
 /// What a receiver that samples the channel says of its samples.
@@ -23,8 +24,8 @@ pub struct Csl {
     pub period: u16,
 }
 
-/// Appends a wake-up frame: a multipurpose frame without a sequence number. The frame that it announces begins `rendezvous`
-/// after its end.
+/// Appends a wake-up frame: a multipurpose frame without a sequence number. The frame that it
+/// announces begins `rendezvous` after its end.
 pub fn emit_wakeup(pan: u16, dst: u16, rendezvous: u16, fcs: Fcs, out: &mut Vec<u8>) {
     let start = out.len();
     let control = TYPE_MULTIPURPOSE
@@ -51,8 +52,8 @@ pub fn emit_enh_ack(seq: u8, pan: u16, dst: u16, csl: Csl, fcs: Fcs, out: &mut V
     fcs.append(start, out);
 }
 
-/// As [`emit`] with frame version 2, which asks for an enhanced acknowledgement; `pending` says that another frame for the
-/// receiver follows.
+/// As [`emit`] with frame version 2, which asks for an enhanced acknowledgement; `pending` says
+/// that another frame for the receiver follows.
 ///
 /// # Errors
 ///

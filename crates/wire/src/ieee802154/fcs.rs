@@ -7,7 +7,8 @@ use crate::ieee80211;
 /// Which frame check sequence ends a frame (IEEE Std 802.15.4-2020, section 7.2.11).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Fcs {
-    /// 2 octets, an ITU-T CRC-16: all PHYs but those for SUN, LECIM and TVWS; for SUN FSK an option of each frame.
+    /// 2 octets, an ITU-T CRC-16: all PHYs but those for SUN, LECIM and TVWS; for SUN FSK an option
+    /// of each frame.
     #[default]
     Crc16,
     /// 4 octets, the CRC-32 of Ethernet: the default of the SUN PHYs.
@@ -37,7 +38,8 @@ impl Fcs {
         }
     }
 
-    /// The frame without its FCS. `None` if it is shorter than an FCS, else whether the FCS is right.
+    /// The frame without its FCS. `None` if it is shorter than an FCS, else whether the FCS is
+    /// right.
     pub(super) fn split(self, octets: &[u8]) -> Option<(&[u8], bool)> {
         match self {
             Self::Crc16 => {
@@ -52,7 +54,8 @@ impl Fcs {
     }
 }
 
-/// The CRC-32 of a frame. Fewer than four octets, as in an acknowledgement, count as four, with zeros that are not sent.
+/// The CRC-32 of a frame. Fewer than four octets, as in an acknowledgement, count as four, with
+/// zeros that are not sent.
 fn crc32(octets: &[u8]) -> u32 {
     let mut padded = [0; 4];
     if octets.len() >= padded.len() {
@@ -62,9 +65,9 @@ fn crc32(octets: &[u8]) -> u32 {
     ieee80211::fcs(&padded)
 }
 
-/// The ITU-T CRC-16 of a frame without its FCS (IEEE 802.15.4-2015 section 7.2.10): polynomial
-/// x^16 + x^12 + x^5 + 1, least significant bit first, begun with zero, not inverted at the end. Catalogues
-/// of CRCs call it KERMIT. The low octet is sent first.
+/// The ITU-T CRC-16 of a frame without its FCS (IEEE 802.15.4-2015 section 7.2.10): polynomial x^16 +
+/// x^12 + x^5 + 1, least significant bit first, begun with zero, not inverted at the end.
+/// Catalogues of CRCs call it KERMIT. The low octet is sent first.
 pub fn fcs(octets: &[u8]) -> u16 {
     octets.iter().fold(0, |crc, octet| TABLE[usize::from(crc as u8 ^ octet)] ^ crc >> 8)
 }
@@ -99,8 +102,8 @@ mod tests {
         assert_eq!(fcs(b""), 0);
     }
 
-    /// The worked example of IEEE 802.15.4-2015 section 7.2.10, an acknowledgement, in the standard's order of
-    /// bits: that of transmission.
+    /// The worked example of IEEE 802.15.4-2015 section 7.2.10, an acknowledgement, in the
+    /// standard's order of bits: that of transmission.
     #[test]
     fn the_example_of_the_standard_holds() {
         let octets = [0b0100_0000, 0b0000_0000, 0b0101_0110].map(u8::reverse_bits);

@@ -10,7 +10,8 @@ use crate::reader::Reader;
 /// A frame that was read.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Frame {
-    /// An immediate acknowledgement of the frame with this sequence number (IEEE 802.15.4-2015 section 7.3.3).
+    /// An immediate acknowledgement of the frame with this sequence number (IEEE 802.15.4-2015
+    /// section 7.3.3).
     Ack {
         /// That number.
         seq: u8,
@@ -73,15 +74,16 @@ pub struct ParseError {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EmitError {
-    /// A broadcast asks for an acknowledgement: all would answer at once (IEEE 802.15.4-2015 section 6.7.4.2).
+    /// A broadcast asks for an acknowledgement: all would answer at once (IEEE 802.15.4-2015
+    /// section 6.7.4.2).
     #[error("a broadcast cannot be acknowledged")]
     AckOfBroadcast,
 }
 
 /// Appends the frame to `out`, FCS included; on an error `out` is as it was.
 ///
-/// The frame has version 0, or 1 if the payload is longer than [`MAX_SAFE_PAYLOAD`]. Whether the PHY has room
-/// for it, the caller knows: [`Header::frame_len`].
+/// The frame has version 0, or 1 if the payload is longer than [`MAX_SAFE_PAYLOAD`]. Whether the
+/// PHY has room for it, the caller knows: [`Header::frame_len`].
 pub fn emit(header: &Header, payload: &[u8], fcs: Fcs, out: &mut Vec<u8>) -> Result<(), EmitError> {
     if header.ack_request && header.dst.is_broadcast() {
         return Err(EmitError::AckOfBroadcast);

@@ -1,7 +1,7 @@
 //! What stands before a frame in a capture of link type 283, LINKTYPE_IEEE802_15_4_TAP.
 //!
-//! The format is that of the IEEE 802.15.4 TAP Link Type Specification: four octets, then values with type
-//! and length, padded to four octets each. Everything is little-endian.
+//! The format is that of the IEEE 802.15.4 TAP Link Type Specification: four octets, then values
+//! with type and length, padded to four octets each. Everything is little-endian.
 
 use alloc::vec::Vec;
 
@@ -14,8 +14,8 @@ pub struct Tap {
     pub fcs: Fcs,
     /// Received signal strength in dBm.
     pub rss: Option<f32>,
-    /// Channel number and page (IEEE 802.15.4-2015 section 10.1.2): page 0 channels 11 to 26 are those at
-    /// 2.4 GHz, page 9 is SUN.
+    /// Channel number and page (IEEE 802.15.4-2015 section 10.1.2): page 0 channels 11 to 26 are
+    /// those at 2.4 GHz, page 9 is SUN.
     pub channel: Option<(u16, u8)>,
     /// Link quality, 0 the worst and 255 the best (IEEE 802.15.4-2015 section 10.2.6).
     pub lqi: Option<u8>,

@@ -20,8 +20,9 @@ pub enum EmitError {
         /// Octets of payload.
         octets: usize,
     },
-    /// The fragment's offset is not a multiple of 8, or its end lies past [`super::Header::max_datagram`]; or a piece that is
-    /// not the last has a length that is not a multiple of 8.
+    /// The fragment's offset is not a multiple of 8, or its end lies past
+    /// [`super::Header::max_datagram`]; or a piece that is not the last has a length that is not a
+    /// multiple of 8.
     #[error("a fragment at octet {offset} cannot be said in a header")]
     FragmentOffset {
         /// Offset of the piece in its datagram.
@@ -49,7 +50,8 @@ pub enum EmitError {
 
 /// Appends the packet to `out`; on an error `out` is as it was.
 ///
-/// An IPv4 packet gets the low 16 bits of the identification; a whole IPv6 datagram does not say it.
+/// An IPv4 packet gets the low 16 bits of the identification; a whole IPv6 datagram does not say
+/// it.
 pub fn emit(header: &Header, payload: &[u8], out: &mut Vec<u8>) -> Result<(), EmitError> {
     emit_header(header, payload.len(), out)?;
     out.extend_from_slice(payload);

@@ -5,7 +5,8 @@ use core::ops::Range;
 
 use super::{EmitError, Fragment, Header};
 
-/// The pieces of a datagram in order: the header of each, and which octets of the payload it carries.
+/// The pieces of a datagram in order: the header of each, and which octets of the payload it
+/// carries.
 #[derive(Clone, Debug)]
 pub struct Fragments {
     header: Header,
@@ -18,10 +19,11 @@ pub struct Fragments {
 
 /// Cuts `payload_len` octets behind `header` into packets of at most `mtu` octets, header included.
 ///
-/// What fits is one piece with `header` as it is. Otherwise each piece but the last is a multiple of 8
-/// octets, all have the header's identification, which the caller has chosen afresh for this datagram
-/// (RFC 6864 section 4.3), and an IPv6 piece has 8 octets more of header. A piece can be cut again, as an
-/// IPv4 router does; an IPv6 router may not (RFC 8200 section 4.5), which is the caller's affair.
+/// What fits is one piece with `header` as it is. Otherwise each piece but the last is a multiple
+/// of 8 octets, all have the header's identification, which the caller has chosen afresh for this
+/// datagram (RFC 6864 section 4.3), and an IPv6 piece has 8 octets more of header. A piece can be
+/// cut again, as an IPv4 router does; an IPv6 router may not (RFC 8200 section 4.5), which is the
+/// caller's affair.
 pub fn fragment(header: &Header, payload_len: usize, mtu: usize) -> Result<Fragments, EmitError> {
     let offset = header.fragment.map_or(0, |fragment| usize::from(fragment.offset));
     if payload_len.saturating_add(offset) > header.max_datagram() {

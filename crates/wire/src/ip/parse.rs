@@ -20,7 +20,8 @@ pub enum Field {
     Ipv4HeaderLength,
     /// IPv4 total length: less than the header, or more than the octets that are there.
     Ipv4TotalLength,
-    /// IPv4 fragment offset: the piece ends where no datagram of 65535 octets, header included, does.
+    /// IPv4 fragment offset: the piece ends where no datagram of 65535 octets, header included,
+    /// does.
     Ipv4FragmentOffset,
     /// IPv4 header checksum.
     Ipv4Checksum,
@@ -32,7 +33,8 @@ pub enum Field {
     Ipv6Extension,
     /// Hop-by-Hop options that do not follow the IPv6 header (RFC 8200 section 4.1).
     Ipv6HopByHop,
-    /// A routing header with segments left: source routing is not done here (RFC 8200 section 4.4, RFC 5095).
+    /// A routing header with segments left: source routing is not done here (RFC 8200 section 4.4,
+    /// RFC 5095).
     Ipv6Routing,
     /// IPv6 fragment offset: the piece ends past octet 65535.
     Ipv6FragmentOffset,
@@ -110,8 +112,8 @@ impl ParseError {
 /// Reads one packet: its header, and where in `packet` its payload lies.
 ///
 /// Octets past the packet's own length are ignored (link-layer padding). IPv6 extension headers are
-/// skipped, except that behind a Fragment header nothing is: what follows it belongs to the datagram that
-/// [`super::Reassembler`] joins.
+/// skipped, except that behind a Fragment header nothing is: what follows it belongs to the
+/// datagram that [`super::Reassembler`] joins.
 pub fn parse(packet: &[u8]) -> Result<(Header, Range<usize>), ParseError> {
     match packet.first().map(|first| first >> 4) {
         Some(4) => parse_v4(packet),
@@ -179,8 +181,9 @@ fn parse_v6(packet: &[u8]) -> Result<(Header, Range<usize>), ParseError> {
     Ok((header, at..end))
 }
 
-/// Steps over the extension headers that say nothing to an end host, from `at` on, where one of kind
-/// `protocol` lies; leaves the first other protocol in `protocol` and returns where that begins.
+/// Steps over the extension headers that say nothing to an end host, from `at` on, where one of
+/// kind `protocol` lies; leaves the first other protocol in `protocol` and returns where that
+/// begins.
 pub(super) fn skip_extensions(
     protocol: &mut Protocol,
     octets: &[u8],

@@ -13,8 +13,8 @@ use crate::ecn::Ecn;
 /// How much a [`Reassembler`] holds at most.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ReassemblyLimits {
-    /// Octets of pieces held. A piece counts [`ReassemblyLimits::PIECE_COST`] more than its length, so that
-    /// a flood of short ones is bounded too.
+    /// Octets of pieces held. A piece counts [`ReassemblyLimits::PIECE_COST`] more than its length,
+    /// so that a flood of short ones is bounded too.
     pub octets: usize,
     /// Datagrams that are not whole, those refused but not yet expired among them.
     pub datagrams: usize,
@@ -36,8 +36,9 @@ impl Default for ReassemblyLimits {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReassemblyError {
-    /// It covers octets of another piece and is not a duplicate of it, or an end was said that contradicts
-    /// another piece. The datagram is refused from now until it expires (RFC 5722 section 4).
+    /// It covers octets of another piece and is not a duplicate of it, or an end was said that
+    /// contradicts another piece. The datagram is refused from now until it expires (RFC 5722
+    /// section 4).
     #[error("pieces of a datagram overlap")]
     Overlap,
     /// It belongs to a datagram that was refused for an overlap.
@@ -58,16 +59,18 @@ pub enum ReassemblyError {
     /// It does not fit into the limits, even with everything else thrown out.
     #[error("the reassembly buffer is too small for this piece")]
     Full,
-    /// All pieces are there, but the extension headers at the start of what they make are not legal.
+    /// All pieces are there, but the extension headers at the start of what they make are not
+    /// legal.
     #[error("the joined datagram is not legal: {0}")]
     Datagram(ParseError),
 }
 
 /// Joins pieces into datagrams.
 ///
-/// It knows no time: the caller hands a tag that never falls (an instant, say) with each piece and calls
-/// [`Reassembler::expire`] with the tag before which a datagram must have begun to be given up (RFC 8200
-/// section 4.5: 60 seconds). When a limit would be passed, the datagram that began first makes room.
+/// It knows no time: the caller hands a tag that never falls (an instant, say) with each piece and
+/// calls [`Reassembler::expire`] with the tag before which a datagram must have begun to be given
+/// up (RFC 8200 section 4.5: 60 seconds). When a limit would be passed, the datagram that began
+/// first makes room.
 #[derive(Debug)]
 pub struct Reassembler {
     limits: ReassemblyLimits,
@@ -79,8 +82,8 @@ pub struct Reassembler {
     evicted: u64,
 }
 
-/// Which datagram a piece belongs to. The protocol counts in IPv4 (RFC 791 section 3.2), not in IPv6, where
-/// only the first piece's is true (RFC 8200 section 4.5).
+/// Which datagram a piece belongs to. The protocol counts in IPv4 (RFC 791 section 3.2), not in
+/// IPv6, where only the first piece's is true (RFC 8200 section 4.5).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Key {
     src: IpAddr,
@@ -131,11 +134,11 @@ impl Reassembler {
         Self { limits, datagrams: BTreeMap::new(), octets: 0, serial: 0, evicted: 0 }
     }
 
-    /// A packet has arrived. Returns the whole datagram if this was all of it or the last that was missing:
-    /// the header of its first piece without `fragment`, and its payload.
+    /// A packet has arrived. Returns the whole datagram if this was all of it or the last that was
+    /// missing: the header of its first piece without `fragment`, and its payload.
     ///
-    /// Exact duplicates change nothing (RFC 8200 section 4.5). An IPv6 piece that is the whole datagram is
-    /// joined with nothing else (RFC 6946 section 4).
+    /// Exact duplicates change nothing (RFC 8200 section 4.5). An IPv6 piece that is the whole
+    /// datagram is joined with nothing else (RFC 6946 section 4).
     pub fn insert(
         &mut self,
         header: &Header,
@@ -169,8 +172,8 @@ impl Reassembler {
         }
     }
 
-    /// Gives up every datagram whose first piece to arrive had a tag below `before`; returns how many that
-    /// were.
+    /// Gives up every datagram whose first piece to arrive had a tag below `before`; returns how
+    /// many that were.
     pub fn expire(&mut self, before: u64) -> usize {
         let count = self.datagrams.len();
         self.datagrams.retain(|_, partial| partial.began.0 >= before);

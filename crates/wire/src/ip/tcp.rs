@@ -23,7 +23,8 @@ const MAX_WINDOW_SCALE: u8 = 14;
 
 /// Appends the packet that carries `segment` to `out`; on an error `out` is as it was.
 ///
-/// The packet is TCP whatever [`Header::protocol`] says, with the segment's ECN bits. The urgent pointer is zero.
+/// The packet is TCP whatever [`Header::protocol`] says, with the segment's ECN bits. The urgent
+/// pointer is zero.
 pub fn emit_tcp(header: &Header, segment: &Segment, out: &mut Vec<u8>) -> Result<(), EmitError> {
     let options_len = segment.options_len();
     if options_len > MAX_OPTIONS_LEN {
@@ -65,9 +66,9 @@ fn emit_flags(flags: Flags, view: &mut TcpPacket<&mut [u8]>) {
 }
 
 /// Writes the options in the order in which common stacks do, so that a data segment begins with
-/// NOP NOP timestamps, which their header prediction expects (RFC 7323 appendix A): MSS, SACK-permitted,
-/// timestamps, window scale, SACK. The padding of `space` is NOPs before the window scale if there is one,
-/// else after the MSS. The options of Multipath TCP come after all these.
+/// NOP NOP timestamps, which their header prediction expects (RFC 7323 appendix A): MSS,
+/// SACK-permitted, timestamps, window scale, SACK. The padding of `space` is NOPs before the window
+/// scale if there is one, else after the MSS. The options of Multipath TCP come after all these.
 fn emit_options(options: &Options, space: &mut [u8]) {
     let shift = options.window_scale;
     let mut nops = space.len() - options.bare_len();
@@ -102,9 +103,10 @@ fn emit_options(options: &Options, space: &mut [u8]) {
 
 /// Reads the segment that `payload` is, the whole payload of a packet with this header.
 ///
-/// Every combination of flags is read as it stands; the state machine judges it. The urgent pointer and the
-/// reserved bits are not kept, unknown options are skipped, of one said twice the last counts, a window
-/// scale above 14 is read as 14 (RFC 7323 section 2.3), and of four SACK blocks the first three are kept.
+/// Every combination of flags is read as it stands; the state machine judges it. The urgent pointer
+/// and the reserved bits are not kept, unknown options are skipped, of one said twice the last
+/// counts, a window scale above 14 is read as 14 (RFC 7323 section 2.3), and of four SACK blocks
+/// the first three are kept.
 ///
 /// Offsets in errors count from the start of `payload`.
 pub fn parse_tcp(header: &Header, payload: Bytes) -> Result<Segment, ParseError> {
@@ -165,7 +167,8 @@ fn parse_options(octets: &[u8]) -> Result<(Options, Mptcp), ParseError> {
         match option {
             TcpOption::EndOfList => break,
             TcpOption::Unknown { kind: mptcp::KIND, data } => {
-                // One that cannot be understood is ignored as an unknown option is (RFC 9293 section 3.1).
+                // One that cannot be understood is ignored as an unknown option is (RFC 9293
+                // section 3.1).
                 mptcp.read(data);
             }
             TcpOption::NoOperation | TcpOption::Unknown { .. } => {}
@@ -182,8 +185,9 @@ fn parse_options(octets: &[u8]) -> Result<(Options, Mptcp), ParseError> {
     Ok((options, mptcp))
 }
 
-/// True if a TCP header has an option that [`parse_tcp`] would skip: of an unknown kind, or of Multipath TCP and
-/// malformed or of a later version. `payload` is as there; what is no TCP header has none.
+/// True if a TCP header has an option that [`parse_tcp`] would skip: of an unknown kind, or of
+/// Multipath TCP and malformed or of a later version. `payload` is as there; what is no TCP header
+/// has none.
 pub fn has_unknown_tcp_options(payload: &[u8]) -> bool {
     let Some(offset) = payload.get(12) else { return false };
     let mut rest = payload.get(TCP_HEADER_LEN..usize::from(offset >> 4) * 4).unwrap_or_default();

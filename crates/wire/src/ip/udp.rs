@@ -52,8 +52,9 @@ pub fn emit_udp(header: &Header, datagram: &UdpDatagram, out: &mut Vec<u8>) -> R
     Ok(())
 }
 
-/// Reads the datagram that `payload` is, the whole payload of a packet with this header. Octets past the datagram's
-/// own length are ignored. IPv4 may leave the checksum out (RFC 768), IPv6 may not (RFC 8200 section 8.1).
+/// Reads the datagram that `payload` is, the whole payload of a packet with this header. Octets
+/// past the datagram's own length are ignored. IPv4 may leave the checksum out (RFC 768), IPv6 may
+/// not (RFC 8200 section 8.1).
 ///
 /// Offsets in errors count from the start of `payload`.
 pub fn parse_udp(header: &Header, payload: Bytes) -> Result<UdpDatagram, ParseError> {

@@ -63,7 +63,8 @@ impl fmt::Display for DataSeqNumber {
     }
 }
 
-/// A data sequence number as it stands in the option: whole, or its lower half (RFC 8684 section 3.3.1).
+/// A data sequence number as it stands in the option: whole, or its lower half (RFC 8684 section
+/// 3.3.1).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum WireDsn {
     /// The lower 32 bits; the receiver knows the others.
@@ -98,8 +99,8 @@ impl WireDsn {
 pub struct Mapping {
     /// Data sequence number of the first octet.
     pub dsn: WireDsn,
-    /// Subflow sequence number of that octet, relative to the initial one: the first octet is 1. 0 with a
-    /// DATA_FIN that comes without data.
+    /// Subflow sequence number of that octet, relative to the initial one: the first octet is 1. 0
+    /// with a DATA_FIN that comes without data.
     pub subflow_seq: u32,
     /// Octets mapped, the DATA_FIN included; 0 is an infinite mapping (RFC 8684 section 3.7).
     pub len: u16,
@@ -110,8 +111,8 @@ pub struct Mapping {
 /// The data sequence signal (RFC 8684 section 3.3, figure 9).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Dss {
-    // Packed by hand so that a segment grows by no more than 32 octets; the bool lends its spare values to
-    // the enum around.
+    // Packed by hand so that a segment grows by no more than 32 octets; the bool lends its spare
+    // values to the enum around.
     data_ack: u64,
     dsn: u64,
     subflow_seq: u32,

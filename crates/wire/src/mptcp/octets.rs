@@ -1,5 +1,5 @@
-//! The options as octets (RFC 8684 section 3). What follows kind and length is read here; reserved bits are
-//! zero when written and not looked at when read.
+//! The options as octets (RFC 8684 section 3). What follows kind and length is read here; reserved
+//! bits are zero when written and not looked at when read.
 
 use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -45,8 +45,9 @@ impl Mptcp {
         }
     }
 
-    /// Takes one option that was read, without its kind and length; of two DSS the last counts. False, and
-    /// nothing done, if it cannot be understood: unknown subtypes and lengths are ignored.
+    /// Takes one option that was read, without its kind and length; of two DSS the last counts.
+    /// False, and nothing done, if it cannot be understood: unknown subtypes and lengths are
+    /// ignored.
     pub(crate) fn read(&mut self, octets: &[u8]) -> bool {
         let mut reader = Reader(octets);
         let Some(first) = reader.u8() else { return false };

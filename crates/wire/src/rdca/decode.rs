@@ -22,7 +22,8 @@ pub struct DecodeError {
 ///
 /// # Errors
 ///
-/// A type or a flag that is not known, a field that is cut off or can mean nothing, octets that follow the end.
+/// A type or a flag that is not known, a field that is cut off or can mean nothing, octets that
+/// follow the end.
 pub fn decode(datagram: &Bytes) -> Result<Message, DecodeError> {
     let mut fields = Fields::new(datagram);
     let first = fields.octet("type")?;

@@ -20,12 +20,13 @@ pub enum Header {
     /// Ours: fields of 32 bits, 13 or 17 bytes before the data.
     #[default]
     Ours,
-    /// 32 bits for all, 4 bytes before the data, and control packets of the printed lengths (section 3.2, erratum H15).
+    /// 32 bits for all, 4 bytes before the data, and control packets of the printed lengths
+    /// (section 3.2, erratum H15).
     Printed,
 }
 
-/// The number of a packet: modulo 2^32, so it has no order of its own. Comparisons are right while the two are less than
-/// 2^31 apart.
+/// The number of a packet: modulo 2^32, so it has no order of its own. Comparisons are right while
+/// the two are less than 2^31 apart.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Seq(pub u32);
 
@@ -69,8 +70,8 @@ impl fmt::Debug for Seq {
     }
 }
 
-/// A reading of somebody's clock: microseconds modulo 2^32 (71 minutes). Only differences mean anything, and only while
-/// they are shorter than 35 minutes.
+/// A reading of somebody's clock: microseconds modulo 2^32 (71 minutes). Only differences mean
+/// anything, and only while they are shorter than 35 minutes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct TimeStamp(pub u32);
 
@@ -85,7 +86,8 @@ impl TimeStamp {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Incarnation(pub u32);
 
-/// Names one stream at the sink, which draws it: a sink that has restarted knows none of those it gave before.
+/// Names one stream at the sink, which draws it: a sink that has restarted knows none of those it
+/// gave before.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct StreamId(pub u32);
 
@@ -111,7 +113,8 @@ impl Range {
 
     /// What of it lies within `other`.
     pub fn within(self, other: Self) -> Self {
-        // Measured from one point: of two ends half the number space apart each comes before the other.
+        // Measured from one point: of two ends half the number space apart each comes before the
+        // other.
         let from = i64::from(self.start.distance(other.start));
         let place = |offset: i64| other.start + offset.clamp(0, i64::from(other.len())) as u32;
         Self { start: place(from), end: place(from + i64::from(self.len())) }
@@ -129,9 +132,9 @@ impl Ranges {
     /// None.
     pub const EMPTY: Self = Self { ranges: [Range { start: Seq(0), end: Seq(0) }; MAX_RANGES], len: 0 };
 
-    /// Adds a range. It is not taken, and the answer is `false`, if it is empty, if it does not begin after the last one
-    /// or lies too far from it to be written (65535 packets at most, for the distance and for the length), or if there
-    /// is no room.
+    /// Adds a range. It is not taken, and the answer is `false`, if it is empty, if it does not
+    /// begin after the last one or lies too far from it to be written (65535 packets at most, for
+    /// the distance and for the length), or if there is no room.
     pub fn push(&mut self, range: Range) -> bool {
         let at = usize::from(self.len);
         let gap = self.as_slice().last().map_or(1, |last| range.start.distance(last.end));
@@ -181,7 +184,8 @@ pub struct Request {
     pub first: Seq,
     /// The sender's clock.
     pub time: TimeStamp,
-    /// Octets of the longest datagram that the sender will send; the packet in which rates are counted (erratum H7).
+    /// Octets of the longest datagram that the sender will send; the packet in which rates are
+    /// counted (erratum H7).
     pub datagram: u16,
 }
 
@@ -192,10 +196,11 @@ pub struct Reply {
     pub incarnation: Incarnation,
     /// What every later datagram of this stream bears.
     pub stream: StreamId,
-    /// The time stamp of the request, so that the sender measures the round trip on its own clock (erratum H17).
+    /// The time stamp of the request, so that the sender measures the round trip on its own clock
+    /// (erratum H17).
     pub echo: TimeStamp,
-    /// The sink's estimate of the round trip, microseconds: twice the trip time of the request, as the paper has it. Only
-    /// a sender whose clock is synchronised with the sink's can use it.
+    /// The sink's estimate of the round trip, microseconds: twice the trip time of the request, as
+    /// the paper has it. Only a sender whose clock is synchronised with the sink's can use it.
     pub rtt: u32,
 }
 
@@ -222,8 +227,8 @@ pub struct Data {
     pub payload: Bytes,
 }
 
-/// Which piece of the application's data a packet carries: data that is too long for one packet is cut (section 3.2.1), and its pieces
-/// have consecutive numbers.
+/// Which piece of the application's data a packet carries: data that is too long for one packet is
+/// cut (section 3.2.1), and its pieces have consecutive numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Piece {
     /// All of it.
@@ -256,15 +261,16 @@ pub struct Report {
     pub stream: StreamId,
     /// Everything before this packet was delivered to the application, or reported to it as gone.
     pub next: Seq,
-    /// The sender's clock now, as far as the sink knows it: the time stamp of the last data, plus the time since.
+    /// The sender's clock now, as far as the sink knows it: the time stamp of the last data, plus
+    /// the time since.
     pub echo: TimeStamp,
-    /// The average interval between packets, microseconds; its reciprocal is the receive rate (Algorithm 1 line 9). 0:
-    /// not known.
+    /// The average interval between packets, microseconds; its reciprocal is the receive rate
+    /// (Algorithm 1 line 9). 0: not known.
     pub interval: u32,
     /// The average round trip, microseconds. 0: not known.
     pub rtt: u32,
-    /// The average interval between the packets of a sender, if all that are held back had the same, microseconds. 0: not
-    /// known.
+    /// The average interval between the packets of a sender, if all that are held back had the
+    /// same, microseconds. 0: not known.
     pub share: u32,
     /// Packets wait on their way, more than a little: a loss may come from congestion.
     pub delayed: bool,

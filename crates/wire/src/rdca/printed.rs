@@ -7,9 +7,10 @@
 //!            1   2     3      4    22
 //! ```
 //!
-//! The paper names the fields and not their widths. The time stamp counts units of 1024 microseconds, as 802.11 does. What
-//! reads a data packet completes number and time stamp to those next to what is expected, and knows the stream by its sender alone;
-//! nothing says that a packet was sent before, is the last, or asks to be confirmed. What the paper has no message for bears
+//! The paper names the fields and not their widths. The time stamp counts units of 1024
+//! microseconds, as 802.11 does. What reads a data packet completes number and time stamp to those
+//! next to what is expected, and knows the stream by its sender alone; nothing says that a packet
+//! was sent before, is the last, or asks to be confirmed. What the paper has no message for bears
 //! the type of the one that goes the same way.
 
 use alloc::vec::Vec;
@@ -38,7 +39,8 @@ const TIME: u32 = 16;
 /// Bits of microseconds that a time stamp leaves out.
 const UNIT: u32 = 10;
 
-/// What a receiver expects of a sender's next packet, to which the short fields of the printed header are completed.
+/// What a receiver expects of a sender's next packet, to which the short fields of the printed
+/// header are completed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Expected {
     /// The sender's stream; 0 if it is not known.

@@ -23,7 +23,8 @@ pub enum EmitError {
     },
 }
 
-/// Appends the ICMPv6 message that `message` is, from `src` to `dst`, to `out`; on an error `out` is as it was.
+/// Appends the ICMPv6 message that `message` is, from `src` to `dst`, to `out`; on an error `out`
+/// is as it was.
 pub fn emit(message: &Message, [src, dst]: [Ipv6Addr; 2], out: &mut Vec<u8>) -> Result<(), EmitError> {
     let mut body = Vec::new();
     let code = match message {

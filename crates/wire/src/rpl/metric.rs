@@ -1,8 +1,9 @@
 //! Objects of a DAG metric container (RFC 6551): how good a path is.
 //!
-//! An object has four octets of header (section 2.1): type, five reserved bits with P, C and O, then R with the
-//! aggregation type and the precedence, and the length of what follows. Of metrics only aggregated ones are read: a
-//! recorded one (R) has a value for each link, and a constraint (C) is no measure. Others are skipped.
+//! An object has four octets of header (section 2.1): type, five reserved bits with P, C and O,
+//! then R with the aggregation type and the precedence, and the length of what follows. Of metrics
+//! only aggregated ones are read: a recorded one (R) has a value for each link, and a constraint
+//! (C) is no measure. Others are skipped.
 
 use alloc::vec::Vec;
 
@@ -40,7 +41,8 @@ pub fn emit_metrics(metrics: &[Metric], out: &mut Vec<u8>) {
     }
 }
 
-/// Reads the objects that are known; `None` if one is cut off, or has a length or an aggregation that it cannot have.
+/// Reads the objects that are known; `None` if one is cut off, or has a length or an aggregation
+/// that it cannot have.
 pub fn parse_metrics(octets: &[u8]) -> Option<Vec<Metric>> {
     let mut reader = Reader::new(octets);
     let mut metrics = Vec::new();

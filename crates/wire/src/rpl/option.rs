@@ -3,13 +3,15 @@
 use alloc::vec::Vec;
 use core::net::Ipv6Addr;
 
-/// The most nodes that a path in an option has: its length has one octet, and one octet is not of the path.
+/// The most nodes that a path in an option has: its length has one octet, and one octet is not of
+/// the path.
 pub const MAX_PATH: usize = (u8::MAX as usize - 1) / 2;
 
 /// An option that is read. Padding is none.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum ControlOption {
-    /// DAG Metric Container (section 6.7.4): objects of RFC 6551, for [`super::parse_metrics`]; at most 255 octets.
+    /// DAG Metric Container (section 6.7.4): objects of RFC 6551, for [`super::parse_metrics`]; at
+    /// most 255 octets.
     DagMetricContainer(Vec<u8>),
     /// DODAG Configuration.
     DodagConfiguration(DodagConfiguration),
@@ -117,20 +119,21 @@ pub enum NodeType {
     BaseStation,
 }
 
-/// Which nodes a DIO has passed, and what its sender is. Type 0xf0; an octet of node type, then two octets for each
-/// node, big-endian.
+/// Which nodes a DIO has passed, and what its sender is. Type 0xf0; an octet of node type, then two
+/// octets for each node, big-endian.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct PathTraversed {
     /// Of the sender.
     pub node_type: NodeType,
-    /// Multi-link nodes on the path, the sender included, the root not; at most 15. High bits of the same octet.
+    /// Multi-link nodes on the path, the sender included, the root not; at most 15. High bits of
+    /// the same octet.
     pub multi_link: u8,
     /// Short addresses from the root to the sender, both included; at most [`MAX_PATH`].
     pub path: Vec<u16>,
 }
 
-/// A path that a node has built and numbered, for those on it to keep. Type 0xf1; an octet of path number, then two
-/// octets for each node, big-endian.
+/// A path that a node has built and numbered, for those on it to keep. Type 0xf1; an octet of path
+/// number, then two octets for each node, big-endian.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct PathBuilt {
     /// The node's number for the path.
@@ -169,7 +172,8 @@ impl Target {
     }
 }
 
-/// The types of options (RFC 6550 section 6.7.1, and the registry of IANA, "RPL Control Message Options").
+/// The types of options (RFC 6550 section 6.7.1, and the registry of IANA, "RPL Control Message
+/// Options").
 pub(super) mod kind {
     pub(in super::super) const PAD1: u8 = 0;
     pub(in super::super) const PAD_N: u8 = 1;

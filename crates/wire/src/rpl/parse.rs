@@ -67,7 +67,8 @@ pub struct ParseError {
 
 /// Reads the ICMPv6 message that `octets` are, the whole payload of a packet from `src` to `dst`.
 ///
-/// Reserved bits are not looked at. An option is kept whether or not it belongs into the message that it is in.
+/// Reserved bits are not looked at. An option is kept whether or not it belongs into the message
+/// that it is in.
 pub fn parse(octets: &[u8], [src, dst]: [Ipv6Addr; 2]) -> Result<Parsed, ParseError> {
     let (header, _) = icmpv6::parse(octets, [src, dst])
         .map_err(|error| ParseError { field: Field::Icmpv6(error.field), offset: error.offset })?;

@@ -13,11 +13,12 @@ use super::message::{
 };
 use super::varint;
 
-/// The longest header: an acceptance with 15 rows of 15 neighbours at IPv6 addresses, with keys. Nothing that is longer
-/// can be well-formed, so no peer can make a decoder hold more.
+/// The longest header: an acceptance with 15 rows of 15 neighbours at IPv6 addresses, with keys.
+/// Nothing that is longer can be well-formed, so no peer can make a decoder hold more.
 const MAX_HEADER: usize = 9 + 15 * (4 + 18 + 32 + 30 + 2);
 
-/// The longest header without a manifest that a peer has reason to send to a node, with room to spare: requests, joins, chunks.
+/// The longest header without a manifest that a peer has reason to send to a node, with room to
+/// spare: requests, joins, chunks.
 pub const MAX_NODE_HEADER: usize = 120;
 
 /// What is wrong with a stream. Nothing after it can be understood.
@@ -42,8 +43,9 @@ pub enum Item {
         /// The octets, at least one.
         octets: Bytes,
     },
-    /// A request whose manifest is longer than [`Decoder::of_node_with`] allows, as soon as the length of the manifest is there. The
-    /// manifest is left out, and nothing after this item can be understood.
+    /// A request whose manifest is longer than [`Decoder::of_node_with`] allows, as soon as the
+    /// length of the manifest is there. The manifest is left out, and nothing after this item can
+    /// be understood.
     LongManifest(Request),
 }
 
@@ -81,14 +83,15 @@ impl Decoder {
         Self::holding(MAX_HEADER as u16, false, MAX_MANIFEST as u16)
     }
 
-    /// A decoder of what comes to a node: a longer header than [`MAX_NODE_HEADER`] is an error, and so is a message that a node
-    /// says and nobody says to it. Nothing that it reads takes memory of its own.
+    /// A decoder of what comes to a node: a longer header than [`MAX_NODE_HEADER`] is an error, and
+    /// so is a message that a node says and nobody says to it. Nothing that it reads takes memory
+    /// of its own.
     pub const fn of_node() -> Self {
         Self::of_node_with(0)
     }
 
-    /// The same, but a request may have a manifest of at most `manifest` octets, of which a copy is made. A longer one is an
-    /// [`Item::LongManifest`].
+    /// The same, but a request may have a manifest of at most `manifest` octets, of which a copy is
+    /// made. A longer one is an [`Item::LongManifest`].
     pub const fn of_node_with(manifest: usize) -> Self {
         // No request has a longer one than this.
         let manifest = if manifest < MAX_MANIFEST { manifest } else { MAX_MANIFEST };
@@ -114,8 +117,8 @@ impl Decoder {
         }
     }
 
-    /// Takes the next octets of the stream. Call [`Decoder::next_item`] until it has no more before the next
-    /// `push`.
+    /// Takes the next octets of the stream. Call [`Decoder::next_item`] until it has no more before
+    /// the next `push`.
     pub fn push(&mut self, octets: Bytes) {
         if self.input.is_empty() {
             self.input = octets;
@@ -128,8 +131,8 @@ impl Decoder {
         }
     }
 
-    /// The octets that were pushed and belong to no item yet: for a relay, which passes on what follows its
-    /// own message unread.
+    /// The octets that were pushed and belong to no item yet: for a relay, which passes on what
+    /// follows its own message unread.
     pub fn into_rest(mut self) -> Bytes {
         if self.header.is_empty() {
             return self.input;
@@ -172,8 +175,8 @@ impl Decoder {
         }
     }
 
-    /// Makes room for so many more octets of a header. At a node in one step to the bound: growing by and by would take as much
-    /// again.
+    /// Makes room for so many more octets of a header. At a node in one step to the bound: growing
+    /// by and by would take as much again.
     fn make_room(&mut self, more: usize) {
         let bound =
             if self.header.len() + more <= MAX_NODE_HEADER { MAX_NODE_HEADER } else { self.longest.into() };
@@ -195,7 +198,8 @@ impl Decoder {
         Some(Item::Data { offset, octets })
     }
 
-    /// Holds a part of a request that is longer than [`MAX_NODE_HEADER`]: there is a manifest in it.
+    /// Holds a part of a request that is longer than [`MAX_NODE_HEADER`]: there is a manifest in
+    /// it.
     pub fn holds_manifest(&self) -> bool {
         self.header.len() > MAX_NODE_HEADER
     }
@@ -255,7 +259,8 @@ enum Header {
     Data { offset: u64, length: u64 },
 }
 
-/// One header at the front of `octets`, with a manifest of at most `longest` octets, and the number of octets that it takes.
+/// One header at the front of `octets`, with a manifest of at most `longest` octets, and the number
+/// of octets that it takes.
 fn parse(octets: &[u8], expected: u64, longest: usize) -> Result<(Header, usize), Stop> {
     let mut cursor = Cursor { octets, at: 0 };
     let first = cursor.u8()?;
@@ -341,7 +346,8 @@ fn request(cursor: &mut Cursor<'_>, flags: u8, longest: usize) -> Result<Header,
     Ok(Header::Message(Message::Request(request)))
 }
 
-/// The transfer of a request, from the first octets of the request; `None` if they are fewer than ten, or of another message.
+/// The transfer of a request, from the first octets of the request; `None` if they are fewer than
+/// ten, or of another message.
 pub fn transfer_of_request(octets: &[u8]) -> Option<TransferId> {
     let (first, id) = (octets.first()?, octets.get(2..)?.first_chunk()?);
     (first >> 4 == kind::REQUEST).then(|| TransferId(u64::from_be_bytes(*id)))

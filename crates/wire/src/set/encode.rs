@@ -10,7 +10,8 @@ use super::message::{
 };
 use super::varint;
 
-/// Appends `message` to `out`. Rows, neighbours and ranges past their limits are left out, and so is a manifest that is too long.
+/// Appends `message` to `out`. Rows, neighbours and ranges past their limits are left out, and so
+/// is a manifest that is too long.
 pub fn encode(message: &Message, out: &mut Vec<u8>) {
     match message {
         Message::Request(m) => {
@@ -59,9 +60,9 @@ pub fn encode(message: &Message, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends the header of a data chunk of `length` octets at `offset`; the octets follow it on the stream.
-/// `expected` is where the session's previous chunk ended. In the paper's layout a chunk has at most 65535
-/// octets and the sequence number is the offset's low 32 bits.
+/// Appends the header of a data chunk of `length` octets at `offset`; the octets follow it on the
+/// stream. `expected` is where the session's previous chunk ended. In the paper's layout a chunk
+/// has at most 65535 octets and the sequence number is the offset's low 32 bits.
 pub fn data_header(
     layout: Layout,
     addresses: &PaperAddresses,

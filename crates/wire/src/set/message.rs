@@ -36,8 +36,8 @@ pub enum Layout {
     Paper,
 }
 
-/// The addresses that [`Layout::Paper`] repeats in every chunk. An IPv6 address is cut to its last four
-/// octets: the paper's field has 32 bits (errata S16), and no receiver reads it.
+/// The addresses that [`Layout::Paper`] repeats in every chunk. An IPv6 address is cut to its last
+/// four octets: the paper's field has 32 bits (errata S16), and no receiver reads it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PaperAddresses {
     /// Where the wired session ends: the gateway.
@@ -68,8 +68,8 @@ pub struct Request {
     pub length: u64,
     /// How the sender means to move it.
     pub plan: Plan,
-    /// The whole file follows on this stream, in DATA messages, beside the sessions: only with [`Plan::Stripe`], and at most
-    /// [`MAX_COPY`] octets.
+    /// The whole file follows on this stream, in DATA messages, beside the sessions: only with
+    /// [`Plan::Stripe`], and at most [`MAX_COPY`] octets.
     pub copy: bool,
     /// Which file it is; without, what came of it once is no use to another transfer.
     pub file: Option<FileIdentity>,
@@ -119,7 +119,8 @@ pub struct Gateway {
     pub id: u16,
     /// Where the gateway takes SET sessions.
     pub address: SocketAddr,
-    /// The gateway's X25519 public key, where gateways are known by one: the paper's table has none.
+    /// The gateway's X25519 public key, where gateways are known by one: the paper's table has
+    /// none.
     pub key: Option<[u8; 32]>,
     /// Energy level of the gateway itself.
     pub energy: Energy,
@@ -132,14 +133,15 @@ pub struct Gateway {
 /// Node to sender: the request is granted (the paper's ACK), with the gateways that the node knows.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Accept {
-    /// Octets of the node's receive buffer: no octet may arrive further ahead than this of what is delivered by
-    /// then, to which what came before it on the same session counts.
+    /// Octets of the node's receive buffer: no octet may arrive further ahead than this of what is
+    /// delivered by then, to which what came before it on the same session counts.
     pub buffer: u64,
     /// The table, at most [`MAX_GATEWAYS`] rows.
     pub gateways: Vec<Gateway>,
 }
 
-/// Why a node does not take sessions (the paper's NACK), or gives up a transfer that it had accepted.
+/// Why a node does not take sessions (the paper's NACK), or gives up a transfer that it had
+/// accepted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RefuseReason {
     /// The node does not stripe: the octets may come as plain TCP.
@@ -150,7 +152,8 @@ pub enum RefuseReason {
     Version,
     /// Another file is unfinished here; `delivered` says how far it has come.
     Unfinished,
-    /// The node's owner does not take it, for a reason that this side does not know or does not tell.
+    /// The node's owner does not take it, for a reason that this side does not know or does not
+    /// tell.
     Unwanted,
     /// The file is longer than the node's owner allows.
     TooLarge,
@@ -162,7 +165,8 @@ pub enum RefuseReason {
     Signature,
     /// The octets could not be kept: the node's disk, or the command that gets them, failed.
     Failed,
-    /// The node has taken a file with a higher sequence number, or another one with the same, or a later version.
+    /// The node has taken a file with a higher sequence number, or another one with the same, or a
+    /// later version.
     Rollback,
     /// The file is for another vendor, class or component.
     WrongDevice,
@@ -179,8 +183,8 @@ pub enum RefuseReason {
 pub struct Refuse {
     /// Why.
     pub reason: RefuseReason,
-    /// Octets of this transfer that the node has already: plain TCP goes on from here. 0 with a reason that
-    /// [`RefuseReason::is_final`].
+    /// Octets of this transfer that the node has already: plain TCP goes on from here. 0 with a
+    /// reason that [`RefuseReason::is_final`].
     pub delivered: u64,
 }
 
@@ -242,8 +246,8 @@ pub struct Range {
 pub struct Ack {
     /// Everything before this octet is delivered.
     pub delivered: u64,
-    /// Octets of chunks that have come on this stream, whether new or not: it delivers in order, so the sender
-    /// knows what of it is still on its way.
+    /// Octets of chunks that have come on this stream, whether new or not: it delivers in order, so
+    /// the sender knows what of it is still on its way.
     pub received: u64,
     /// Beyond it, what is held: ascending, apart from each other, at most [`MAX_RANGES`].
     pub held: Vec<Range>,
@@ -285,7 +289,8 @@ pub(super) mod kind {
     pub(in crate::set) const PAPER_DATA: u8 = 0xa;
 }
 
-/// Flag of [`kind::DATA`]: the offset stands in the header; without it the chunk follows the session's last.
+/// Flag of [`kind::DATA`]: the offset stands in the header; without it the chunk follows the
+/// session's last.
 pub(super) const DATA_HAS_OFFSET: u8 = 0x1;
 /// In place of the plan of a [`kind::REQUEST`]: [`Plan::Stripe`], and a [`Request::copy`] follows.
 pub(super) const REQUEST_COPY: u8 = 3;
@@ -325,8 +330,8 @@ impl RefuseReason {
         matches!(self.codes(0), (UNWANTED, _))
     }
 
-    /// The code in the flags and the number after it. With code 4 the number says why, with the others it is `delivered`: peers
-    /// that know the five codes only ignore it there.
+    /// The code in the flags and the number after it. With code 4 the number says why, with the
+    /// others it is `delivered`: peers that know the five codes only ignore it there.
     pub(super) const fn codes(self, delivered: u64) -> (u8, u64) {
         match self {
             Self::NoStriping => (0, delivered),

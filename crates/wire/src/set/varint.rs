@@ -1,4 +1,5 @@
-//! Variable-length integers (RFC 9000 section 16): the two high bits of the first octet give the length.
+//! Variable-length integers (RFC 9000 section 16): the two high bits of the first octet give the
+//! length.
 
 use alloc::vec::Vec;
 

@@ -72,7 +72,8 @@ fn unicast(address: Ipv6Addr, mac: Address, contexts: &Contexts) -> Shortest {
     shortest
 }
 
-/// The shortest mode in which `address` is made of `prefix`, and the octets of its end that are carried.
+/// The shortest mode in which `address` is made of `prefix`, and the octets of its end that are
+/// carried.
 fn derived(address: Ipv6Addr, mac: Address, prefix: &Context) -> Option<(u8, usize)> {
     let low = address.to_bits() as u64;
     [(ELIDED, 0, iid(mac)), (SHORT, 2, iid_of_short(low as u16)), (IID, 8, low)]
@@ -177,8 +178,8 @@ pub(super) fn read_multicast(
     Ok(Ipv6Addr::from_octets(a))
 }
 
-/// The interface identifier of a MAC address (RFC 6282 section 3.2.2): of an EUI-64, with its universal/local
-/// bit inverted (RFC 4291 appendix A).
+/// The interface identifier of a MAC address (RFC 6282 section 3.2.2): of an EUI-64, with its
+/// universal/local bit inverted (RFC 4291 appendix A).
 const fn iid(mac: Address) -> u64 {
     match mac {
         Address::Short(short) => iid_of_short(short),

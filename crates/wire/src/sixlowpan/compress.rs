@@ -12,7 +12,8 @@ use crate::ip::{IPV6_HEADER_LEN, Protocol};
 /// The lengths of a datagram, which are all that cutting it into frames needs.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Compressed {
-    /// Octets of the compressed headers, at the front of the datagram; the first frame carries them all.
+    /// Octets of the compressed headers, at the front of the datagram; the first frame carries them
+    /// all.
     pub header_len: usize,
     /// Octets of the datagram.
     pub len: usize,
@@ -40,11 +41,12 @@ pub enum CompressError {
     },
 }
 
-/// Appends the datagram that carries `ipv6_packet` over `link` to `out`; on an error `out` is as it was.
+/// Appends the datagram that carries `ipv6_packet` over `link` to `out`; on an error `out` is as it
+/// was.
 ///
-/// Each address gets the shortest form that [`super::decompress`] makes the same address of, with these
-/// contexts and this link. Of two that are equally short, the stateless one is taken, then the context of the
-/// lower number. The UDP checksum is always sent.
+/// Each address gets the shortest form that [`super::decompress`] makes the same address of, with
+/// these contexts and this link. Of two that are equally short, the stateless one is taken, then
+/// the context of the lower number. The UDP checksum is always sent.
 pub fn compress(
     ipv6_packet: &[u8],
     link: &Link,
@@ -97,10 +99,11 @@ fn read_header(packet: &[u8]) -> Result<Ipv6Header, CompressError> {
     })
 }
 
-/// Octets of the headers that [`compress`] makes of a packet without extension headers: [`Compressed::header_len`].
+/// Octets of the headers that [`compress`] makes of a packet without extension headers:
+/// [`Compressed::header_len`].
 ///
-/// `udp_ports`, source and destination, are those of a UDP header that is compressed too; `None` for all else,
-/// UDP with a length that is not the packet's included.
+/// `udp_ports`, source and destination, are those of a UDP header that is compressed too; `None`
+/// for all else, UDP with a length that is not the packet's included.
 pub fn compressed_header_len(
     header: &Ipv6Header,
     udp_ports: Option<[u16; 2]>,

@@ -43,8 +43,8 @@ impl Context {
         self.len
     }
 
-    /// The address with this interface identifier. Bits that the prefix covers are the prefix's, even those of
-    /// the identifier; bits between the two are zero (RFC 6282 section 3.1.1).
+    /// The address with this interface identifier. Bits that the prefix covers are the prefix's,
+    /// even those of the identifier; bits between the two are zero (RFC 6282 section 3.1.1).
     pub(super) const fn address(&self, iid: u64) -> Ipv6Addr {
         Ipv6Addr::from_bits(self.bits | iid as u128 & !self.mask())
     }
@@ -58,7 +58,8 @@ impl Context {
     }
 }
 
-/// The contexts that both ends of a link share, by their number, 0 to 15. Context 0 costs no octet to name.
+/// The contexts that both ends of a link share, by their number, 0 to 15. Context 0 costs no octet
+/// to name.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Contexts([Option<Context>; Contexts::MAX]);
 

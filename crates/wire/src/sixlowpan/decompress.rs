@@ -20,9 +20,9 @@ pub struct Decompressed {
 
 /// Appends the packet that `datagram` carried over `link` to `out`; on an error `out` is as it was.
 ///
-/// If `datagram` is only the first piece of a whole, `total_len` is the length of the whole packet, which its
-/// fragments bear; what then is appended is the front of the packet, with the lengths of the whole in its
-/// headers. Without `total_len` the datagram is all there is.
+/// If `datagram` is only the first piece of a whole, `total_len` is the length of the whole packet,
+/// which its fragments bear; what then is appended is the front of the packet, with the lengths of
+/// the whole in its headers. Without `total_len` the datagram is all there is.
 pub fn decompress(
     datagram: &[u8],
     link: &Link,

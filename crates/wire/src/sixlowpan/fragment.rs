@@ -59,8 +59,8 @@ pub enum DispatchError {
     },
 }
 
-/// Reads what a frame carries, and how many octets of `payload` say so. What follows those is the datagram or a
-/// piece of it; a whole datagram has none before it.
+/// Reads what a frame carries, and how many octets of `payload` say so. What follows those is the
+/// datagram or a piece of it; a whole datagram has none before it.
 pub fn parse_dispatch(payload: &[u8]) -> Result<(Dispatch, usize), DispatchError> {
     let dispatch = *payload.first().ok_or(DispatchError::Empty)?;
     let cut_off = DispatchError::FragmentHeader { octets: payload.len() };
@@ -123,7 +123,8 @@ impl Piece {
         self.header_len() + (self.range.end - self.range.start)
     }
 
-    /// Appends the fragment header, which names the datagram `tag`; the octets of [`Piece::range`] follow it.
+    /// Appends the fragment header, which names the datagram `tag`; the octets of [`Piece::range`]
+    /// follow it.
     pub fn emit_header(&self, tag: u16, out: &mut Vec<u8>) {
         let dispatch = match self.kind {
             PieceKind::Whole => return,
@@ -150,8 +151,8 @@ pub enum SplitError {
         /// Its length.
         octets: usize,
     },
-    /// The headers do not fit into the first frame (RFC 6282 section 2), or a frame has no room for 8 octets of
-    /// the packet.
+    /// The headers do not fit into the first frame (RFC 6282 section 2), or a frame has no room for
+    /// 8 octets of the packet.
     #[error("frames with {room} octets of payload have no room for a datagram with {header_len} of headers")]
     Room {
         /// Octets of payload that a frame has.
@@ -179,8 +180,9 @@ pub struct Split {
 
 /// Says how a datagram is cut into frames with at most `room` octets of MAC payload each.
 ///
-/// What fits is one piece without a fragment header. Otherwise each piece takes as much as its frame has room
-/// for, so that every piece but the last stands for a multiple of 8 octets of the packet as it was.
+/// What fits is one piece without a fragment header. Otherwise each piece takes as much as its
+/// frame has room for, so that every piece but the last stands for a multiple of 8 octets of the
+/// packet as it was.
 ///
 /// The lengths are those that [`super::compress`] returns, or what the caller adds up of
 /// [`super::compressed_header_len`] and a payload.
@@ -207,8 +209,9 @@ pub fn split(datagram: &Compressed, room: usize) -> Result<Split, SplitError> {
     Ok(Split { len, saved, datagram_size: uncompressed_len as u16, first, piece, next: Some(0) })
 }
 
-/// As [`split`], with a first piece that stands for `first` octets of the packet as it was, a multiple of 8: what a node does
-/// that passes pieces on with another header than they came with (RFC 8930 section 5), since the others keep their place.
+/// As [`split`], with a first piece that stands for `first` octets of the packet as it was, a
+/// multiple of 8: what a node does that passes pieces on with another header than they came with
+/// (RFC 8930 section 5), since the others keep their place.
 ///
 /// # Errors
 ///

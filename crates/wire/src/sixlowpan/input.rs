@@ -20,11 +20,13 @@ pub enum Field {
     Address,
     /// LOWPAN_NHC of a header that is not understood.
     NextHeader,
-    /// A compressed extension header is cut off, or one that cannot be padded is not a multiple of 8 octets.
+    /// A compressed extension header is cut off, or one that cannot be padded is not a multiple of
+    /// 8 octets.
     Extension,
     /// A compressed UDP header is cut off.
     Udp,
-    /// The UDP checksum is elided (RFC 6282 section 4.3.2), which only the layers above could allow.
+    /// The UDP checksum is elided (RFC 6282 section 4.3.2), which only the layers above could
+    /// allow.
     UdpChecksum,
     /// An IPv6 header that is not compressed is cut off, or has another version or another length.
     Ipv6Header,

@@ -67,7 +67,8 @@ impl Iphc {
         iphc
     }
 
-    /// The traffic class goes with congestion notification first, so that it can be sent without the other.
+    /// The traffic class goes with congestion notification first, so that it can be sent without
+    /// the other.
     fn traffic(&mut self, class: u8, flow: u32) {
         let [_, high, middle, low] = flow.to_be_bytes();
         let class = class.rotate_right(2);
@@ -107,7 +108,8 @@ impl Iphc {
     }
 }
 
-/// Reads the header. Where LOWPAN_NHC follows, the next header is not known yet, and is said to be Hop-by-Hop.
+/// Reads the header. Where LOWPAN_NHC follows, the next header is not known yet, and is said to be
+/// Hop-by-Hop.
 pub(super) fn read(
     input: &mut Input<'_>,
     link: &Link,

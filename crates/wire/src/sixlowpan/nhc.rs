@@ -22,8 +22,8 @@ pub(super) struct Extension<'a> {
     next: Protocol,
     /// Octets of the header as it is.
     len: usize,
-    /// The second octet of a Fragment header, which is reserved and goes as it is; else the length in octets of
-    /// what follows.
+    /// The second octet of a Fragment header, which is reserved and goes as it is; else the length
+    /// in octets of what follows.
     second: u8,
     content: &'a [u8],
 }
@@ -36,8 +36,9 @@ pub(super) struct Udp {
 }
 
 impl<'a> Header<'a> {
-    /// What can be compressed of a header of kind `protocol` at the front of `octets`, which go to the end of the
-    /// packet. One that is malformed, or too long for its length in one octet, cannot.
+    /// What can be compressed of a header of kind `protocol` at the front of `octets`, which go to
+    /// the end of the packet. One that is malformed, or too long for its length in one octet,
+    /// cannot.
     pub(super) fn find(protocol: Protocol, octets: &'a [u8]) -> Option<Self> {
         if protocol == Protocol::UDP {
             return Udp::find(octets).map(Self::Udp);
@@ -60,7 +61,8 @@ impl<'a> Header<'a> {
         }
     }
 
-    /// What can be compressed behind it, in `octets`. Behind a Fragment header there need not be a header.
+    /// What can be compressed behind it, in `octets`. Behind a Fragment header there need not be a
+    /// header.
     pub(super) fn following<'b>(&self, octets: &'b [u8]) -> Option<Header<'b>> {
         match self {
             Self::Extension(extension) if EXTENSIONS[extension.id] != Protocol::FRAGMENT => {
@@ -133,9 +135,9 @@ const fn is_octet(port: u16) -> bool {
     port & 0xff00 == 0xf000
 }
 
-/// Reads the chain of compressed headers and appends them as they were to `out`, which holds the packet from
-/// `start` on and in which the octet at `next_header` has to be filled in. `total_len` is that of the packet, if
-/// not all of it is here.
+/// Reads the chain of compressed headers and appends them as they were to `out`, which holds the
+/// packet from `start` on and in which the octet at `next_header` has to be filled in. `total_len`
+/// is that of the packet, if not all of it is here.
 pub(super) fn read(
     input: &mut Input<'_>,
     [start, mut next_header]: [usize; 2],
@@ -163,7 +165,8 @@ pub(super) fn read(
     }
 }
 
-/// Reads one extension header past its first octet. If its next header is compressed too, zero stands for it.
+/// Reads one extension header past its first octet. If its next header is compressed too, zero
+/// stands for it.
 fn read_extension(
     input: &mut Input<'_>,
     protocol: Protocol,
@@ -194,7 +197,8 @@ fn read_extension(
     Ok(())
 }
 
-/// Reads a UDP header past its first octet. The packet will end at `end` of `out`, or with what is here.
+/// Reads a UDP header past its first octet. The packet will end at `end` of `out`, or with what is
+/// here.
 fn read_udp(
     input: &mut Input<'_>,
     first: u8,
@@ -239,7 +243,8 @@ const fn can_be_padded(protocol: Protocol) -> bool {
     matches!(protocol, Protocol::HOP_BY_HOP | Protocol::DESTINATION_OPTIONS)
 }
 
-/// The options without the padding at their end, if it is such as [`read_extension`] makes again: one option.
+/// The options without the padding at their end, if it is such as [`read_extension`] makes again:
+/// one option.
 fn without_padding(options: &[u8]) -> &[u8] {
     let mut at = 0;
     let mut last = 0;

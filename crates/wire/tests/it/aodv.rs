@@ -1,5 +1,5 @@
-//! AODV messages: each by its octets, and what holds for all: written and read again they are the same, and nothing
-//! that arrives makes the parser panic.
+//! AODV messages: each by its octets, and what holds for all: written and read again they are the
+//! same, and nothing that arrives makes the parser panic.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
@@ -105,7 +105,8 @@ fn what_is_no_message_is_refused_with_its_place() {
     assert_eq!(emit(&wide, &mut vec![]), Err(EmitError::PrefixSize(32)));
 }
 
-/// RFC 3561 section 6.1: compared as signed differences, so that a number that has wrapped is newer.
+/// RFC 3561 section 6.1: compared as signed differences, so that a number that has wrapped is
+/// newer.
 #[test]
 fn sequence_numbers_wrap() {
     let (last, first) = (SequenceNumber(u32::MAX), SequenceNumber(0));

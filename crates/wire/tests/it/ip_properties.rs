@@ -1,5 +1,6 @@
-//! What holds for every packet: written and read again it is the same, cut and joined again it is the same,
-//! and nothing that arrives makes the parsers or the reassembler panic or pass their limits.
+//! What holds for every packet: written and read again it is the same, cut and joined again it is
+//! the same, and nothing that arrives makes the parsers or the reassembler panic or pass their
+//! limits.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
@@ -190,7 +191,8 @@ proptest! {
             }
         }
         if tcp_only {
-            // Past the checksums, as a buggy sender would: the options are what is left to go wrong.
+            // Past the checksums, as a buggy sender would: the options are what is left to go
+            // wrong.
             let payload = packet.get(header.wire_len()..).unwrap_or_default();
             let _ = ip::parse_tcp(&header, with_checksum(&header, payload));
         } else {

@@ -222,7 +222,8 @@ fn kernel_segments_are_read() {
     }
 }
 
-/// What we do not keep: the don't-fragment bit of IPv4, the urgent pointer; and we pack SACK blocks more tightly than Linux. Everything else comes out bit by bit.
+/// What we do not keep: the don't-fragment bit of IPv4, the urgent pointer; and we pack SACK blocks
+/// more tightly than Linux. Everything else comes out bit by bit.
 #[test]
 fn kernel_segments_are_written_as_the_kernel_did() {
     let vectors = vectors();

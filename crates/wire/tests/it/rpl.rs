@@ -1,5 +1,5 @@
-//! RPL messages: each by its octets, and what holds for all: written and read again they are the same, and
-//! nothing that arrives makes the parser panic.
+//! RPL messages: each by its octets, and what holds for all: written and read again they are the
+//! same, and nothing that arrives makes the parser panic.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
@@ -232,7 +232,8 @@ fn metrics_are_these_octets() {
     );
     assert_eq!(parse_metrics(&objects).as_deref(), Some(&metrics[..]));
     assert_eq!(parse_metrics(&[]), Some(vec![]));
-    // A hop count, a latency of each link (R), and a limit of it (C) say nothing of the path as a whole.
+    // A hop count, a latency of each link (R), and a limit of it (C) say nothing of the path as a
+    // whole.
     let others = [&[3, 0, 0, 2, 0, 1][..], &[5, 0, 0x80, 4, 0, 0, 0, 1], &[5, 2, 0, 4, 0, 0, 0, 1]].concat();
     assert_eq!(parse_metrics(&others), Some(vec![]));
     assert_eq!(parse_metrics(&[others, objects.clone()].concat()).as_deref(), Some(&metrics[..]));

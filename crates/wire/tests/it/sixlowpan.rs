@@ -1,5 +1,6 @@
-//! 6LoWPAN: every address mode by its octets, and what holds for every packet: compressed and decompressed it is
-//! the same, cut and joined it is the same, and nothing that arrives makes the parsers panic.
+//! 6LoWPAN: every address mode by its octets, and what holds for every packet: compressed and
+//! decompressed it is the same, cut and joined it is the same, and nothing that arrives makes the
+//! parsers panic.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
@@ -103,7 +104,8 @@ fn every_mode_of_an_address_is_these_octets() {
     let both = [all("fe80::1:0:0:0:1"), all("2001:db8::1")].concat();
     assert_eq!(of("fe80::1:0:0:0:1", "2001:db8::1"), (0x00, none(), both));
     assert_eq!(of("::", "fe80::ff:fe00:102"), (0x43, none(), none()));
-    // Context 0, which covers all but the short address: elided for the destination, 16 bits for the source.
+    // Context 0, which covers all but the short address: elided for the destination, 16 bits for
+    // the source.
     assert_eq!(of("fd00::7", "fd00::102"), (0x67, none(), vec![0, 7]));
     // Contexts that have to be named.
     let elided = of("2001:db8:1:2:1034:5678:9abc:def0", "2001:db8:1:2::ff:fe00:102");
@@ -203,10 +205,12 @@ fn extension_headers_lose_their_padding_and_nothing_else() {
     let payload = [&[60, 0, 5, 2, 0, 0, 1, 0][..], &[43, 0, 1, 4, 0, 0, 0, 0], &routing, &udp(1, 2, b"x")];
     let expected = [&[0xe1, 4, 5, 2, 0, 0][..], &[0xe7, 0], &[0xe3, 6], &routing[2..], &[0xf0, 0, 1, 0, 2]];
     assert_eq!(of(&payload.concat()), [&expected.concat()[..], b"\xc5\xc5x"].concat());
-    // Behind a Fragment header nothing is compressed: it need not be a header. Its second octet is reserved.
+    // Behind a Fragment header nothing is compressed: it need not be a header. Its second octet is
+    // reserved.
     let payload = [&[44, 0, 1, 4, 0, 0, 0, 0][..], &[17, 9, 0, 1, 0, 0, 0, 7], &udp(1, 2, b"x")].concat();
     assert_eq!(of(&payload)[..], [&[0xe1, 0, 0xe4, 17, 9, 0, 1, 0, 0, 0, 7][..], &payload[16..]].concat());
-    // Too long for a length in one octet, cut off, or of a kind that has no LOWPAN_NHC: left as it is.
+    // Too long for a length in one octet, cut off, or of a kind that has no LOWPAN_NHC: left as it
+    // is.
     let long = [&[6, 32][..], &[5, 254], &[0; 254], &[1, 4, 0, 0, 0, 0]].concat();
     for payload in [&long[..], &[6, 1, 1, 4, 0, 0, 0, 0], &[6]] {
         assert_eq!(of(payload)[..], [&[0][..], payload].concat());
@@ -290,7 +294,8 @@ fn an_uncompressed_packet_is_read_too() {
 fn fragment_headers_are_these_octets() {
     let lengths = Compressed { header_len: 5, len: 65, uncompressed_len: 100 };
     let pieces: Vec<_> = split(&lengths, 30).unwrap().collect();
-    // 26 octets of room, and the 35 that were saved, are 61; of those 56 can be told, 21 in the frame.
+    // 26 octets of room, and the 35 that were saved, are 61; of those 56 can be told, 21 in the
+    // frame.
     let ranges: Vec<_> = pieces.iter().map(|piece| (piece.offset, piece.range.clone())).collect();
     assert_eq!(ranges, [(0, 0..21), (56, 21..45), (80, 45..65)]);
     let headers = pieces.iter().map(|piece| {
@@ -513,8 +518,9 @@ proptest! {
         let _ = split(&Compressed { header_len, len, uncompressed_len }, room).map(|split| split.take(3000).count());
     }
 
-    /// smoltcp 0.14 has no contexts to write, no traffic class and no flow label, takes every address of fe80::/10
-    /// for one of fe80::/64, and says a whole multicast address in the mode of one octet; all else is the same.
+    /// smoltcp 0.14 has no contexts to write, no traffic class and no flow label, takes every
+    /// address of fe80::/10 for one of fe80::/64, and says a whole multicast address in the mode of
+    /// one octet; all else is the same.
     #[test]
     fn smoltcp_writes_and_reads_the_same((header, link, _) in any_header()) {
         let of = |address: Ipv6Addr, prefix: Ipv6Addr, len: u32| (address.to_bits() ^ prefix.to_bits()) >> (128 - len) == 0;

@@ -94,8 +94,8 @@ impl Checked {
         self
     }
 
-    /// What the peer sends is [`octet`]'s sequence from its beginning. Otherwise the octet at sequence
-    /// number `n` is `octet(n)`.
+    /// What the peer sends is [`octet`]'s sequence from its beginning. Otherwise the octet at
+    /// sequence number `n` is `octet(n)`.
     pub(super) fn receiving_stream(mut self) -> Self {
         self.incoming = Some(0);
         self

@@ -1,5 +1,5 @@
-//! Two connections over a network that loses, repeats and reorders, and at the end no longer does: then
-//! everything written arrives.
+//! Two connections over a network that loses, repeats and reorders, and at the end no longer does:
+//! then everything written arrives.
 
 use anabranch_core::segment::{Ecn, Flags, Segment, SeqNumber};
 use anabranch_core::tcp::{CloseReason, Config, Connection, State, reset_for};
@@ -153,8 +153,8 @@ impl Pair {
         Ok(())
     }
 
-    /// A round trip without disturbance, in which both ends may write and read: so that a connection
-    /// gets far in few steps.
+    /// A round trip without disturbance, in which both ends may write and read: so that a
+    /// connection gets far in few steps.
     fn exchange(&mut self, octets: &mut Unstructured<'_>, probe: &mut Probe) -> Result<()> {
         self.now += Duration::from_micros(octets.int_in_range(0..=300_000)?);
         for end in &mut self.ends {

@@ -118,8 +118,8 @@ struct Peer {
 }
 
 impl Peer {
-    /// The segment that takes the connection a step further: the handshake, then acknowledgements of
-    /// all, then the FIN.
+    /// The segment that takes the connection a step further: the handshake, then acknowledgements
+    /// of all, then the FIN.
     fn usual(
         &mut self,
         octets: &mut Unstructured<'_>,

@@ -60,7 +60,8 @@ fn knots(graph: &Graph) -> Vec<Finding> {
     findings
 }
 
-/// The shortest way from `start` back to itself, as the arrows that it follows and the groups it enters.
+/// The shortest way from `start` back to itself, as the arrows that it follows and the groups it
+/// enters.
 fn shortest<'a>(graph: &Graph<'a>, start: &'a [String]) -> Option<Vec<(&'a [String], &'a Arrow)>> {
     let mut came_by: BTreeMap<&[String], (&[String], &Arrow)> = BTreeMap::new();
     let mut queue = VecDeque::from([start]);

@@ -69,8 +69,8 @@ impl Crate {
         let first = reference.segments.first()?;
         let path = [source.module.as_slice(), &reference.segments].concat();
         let child = self.modules.contains_key(&path[..=source.module.len()]);
-        // `use Kind::*` after `enum Kind`: here; anything else without an anchor is another crate, or a
-        // name whose import has made its own arrow.
+        // `use Kind::*` after `enum Kind`: here; anything else without an anchor is another crate,
+        // or a name whose import has made its own arrow.
         let own = source.defined.contains(first) && reference.role != Role::Path;
         (child || own).then_some(path)
     }

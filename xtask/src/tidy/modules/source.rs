@@ -273,7 +273,8 @@ impl<'a> Reader<'a> {
         prefix.truncate(depth);
     }
 
-    /// Notes a path: `crate`, `self` and `super` are worked out, what has none of them stays relative.
+    /// Notes a path: `crate`, `self` and `super` are worked out, what has none of them stays
+    /// relative.
     fn refer(&mut self, words: &[&str], role: Role, line: usize) {
         let mut here = self.source.module.clone();
         here.extend(self.inline.iter().map(|(name, _)| name.clone()));

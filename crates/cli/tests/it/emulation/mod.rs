@@ -71,7 +71,8 @@ impl Emulation {
 
 impl Drop for Emulation {
     fn drop(&mut self) {
-        // After a failed test: all goes with the process, but the names of namespaces. They are swept next.
+        // After a failed test: all goes with the process, but the names of namespaces. They are
+        // swept next.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -146,7 +146,8 @@ fn repairs(replay: &Replay) -> BTreeMap<&'static str, usize> {
     counts
 }
 
-/// Who has brought what was lost: octets that arrived at the destination after the loss, and not before.
+/// Who has brought what was lost: octets that arrived at the destination after the loss, and not
+/// before.
 #[test]
 fn each_loss_is_repaired_where_its_octets_came_from() {
     for (text, expected) in [

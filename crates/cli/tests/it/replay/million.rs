@@ -1,6 +1,7 @@
 //! A hundred nodes and a million events, for tests and the benchmark.
 
-/// A square of routers with hosts' transfers across it: `side` times `side` nodes, so many transfers of so many kB.
+/// A square of routers with hosts' transfers across it: `side` times `side` nodes, so many
+/// transfers of so many kB.
 pub(crate) fn grid(side: usize, transfers: usize, kilobytes: usize) -> String {
     let mut text = format!("name = \"a grid of {}\"\nseed = 3\nstop = \"10 min\"\n", side * side);
     let name = |x: usize, y: usize| format!("n{y}{x}");

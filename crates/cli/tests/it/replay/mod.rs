@@ -1,4 +1,5 @@
-//! Event logs and the pages that replay them: what the simulator knows, what the reader makes of it, and what a browser shows.
+//! Event logs and the pages that replay them: what the simulator knows, what the reader makes of
+//! it, and what a browser shows.
 
 mod damage;
 mod faithful;

@@ -40,7 +40,8 @@ pub(crate) fn lost_gateway() -> String {
     THREE_GATEWAYS.to_owned() + "[[event]]\nat = \"1 s\"\naction = \"fail-node\"\nnode = \"gw2\"\n"
 }
 
-/// Two transfers through a queue with CoDel: more keys of its link, a slower rate from 0.9 s on, and an outage.
+/// Two transfers through a queue with CoDel: more keys of its link, a slower rate from 0.9 s on,
+/// and an outage.
 pub(crate) fn codel(ecn: &str, link: &str) -> String {
     format!(
         r#"

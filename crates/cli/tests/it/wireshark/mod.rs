@@ -29,7 +29,8 @@ impl Read {
         self.0.run(&[&lua, arguments].concat())
     }
 
-    /// Fields of the frames that pass a filter: a line for each frame, tabs between fields, commas in them.
+    /// Fields of the frames that pass a filter: a line for each frame, tabs between fields, commas
+    /// in them.
     #[track_caller]
     fn fields(&self, filter: &str, fields: &str) -> String {
         let fields = fields.split(' ').flat_map(|field| ["-e", field]);
@@ -80,8 +81,8 @@ fn chunk(header: &str, length: usize) -> Vec<u8> {
 
 const ID: &str = "0102030405060708";
 
-/// What a sender says to a node in the worked examples of docs/reference/set-protocol.md, with what has to stand before: a chunk
-/// that ends where the first of them begins.
+/// What a sender says to a node in the worked examples of docs/reference/set-protocol.md, with what
+/// has to stand before: a chunk that ends where the first of them begins.
 fn examples() -> Vec<u8> {
     [
         octets(&format!("50 {ID} 00 01")),
@@ -93,7 +94,8 @@ fn examples() -> Vec<u8> {
     .concat()
 }
 
-/// What each stream of a capture says of types, offsets, lengths and octets, with further arguments of tshark's.
+/// What each stream of a capture says of types, offsets, lengths and octets, with further arguments
+/// of tshark's.
 #[track_caller]
 fn of_examples(read: &Read, arguments: &[&str]) -> BTreeMap<String, [Vec<String>; 4]> {
     let fields =
@@ -426,7 +428,8 @@ fn a_capture_of_the_simulator_is_understood_to_the_last_octet() {
     assert_eq!(requests, ["40000"]);
     let of = |number| types.iter().filter(|is| *is == number).count();
     assert_eq!((of("2"), of("4"), of("5")), (1, 3, 3));
-    // All of the file goes over the wire, at least once, and what is acknowledged last is all of it.
+    // All of the file goes over the wire, at least once, and what is acknowledged last is all of
+    // it.
     assert_eq!(offsets.len(), lengths.len());
     let mut there = vec![false; 40_000];
     for (offset, length) in offsets.iter().zip(&lengths) {

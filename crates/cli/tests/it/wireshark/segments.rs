@@ -1,4 +1,5 @@
-//! Captures of TCP streams, octet by octet: nothing of ours that could be wrong in the same way is asked.
+//! Captures of TCP streams, octet by octet: nothing of ours that could be wrong in the same way is
+//! asked.
 
 /// From the sender to the node or gateway, or back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,4 +1,5 @@
-//! How a connection and its subflows come to be (RFC 8684 sections 3.1 and 3.2), and how it falls back (section 3.7).
+//! How a connection and its subflows come to be (RFC 8684 sections 3.1 and 3.2), and how it falls
+//! back (section 3.7).
 
 use core::net::IpAddr;
 
@@ -20,7 +21,8 @@ use crate::time::Instant;
 /// What must be unpredictable (RFC 8684 section 5): drawn by the owner.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Secrets {
-    /// For a new connection: our key, which must not be in use. For a further subflow it is not looked at.
+    /// For a new connection: our key, which must not be in use. For a further subflow it is not
+    /// looked at.
     pub key: Key,
     /// For a further subflow: our nonce. For a new connection it is not looked at.
     pub nonce: u32,
@@ -73,8 +75,8 @@ impl Connection {
         this
     }
 
-    /// LISTEN answered by a SYN without MP_JOIN. One without an MP_CAPABLE that we understand opens plain TCP.
-    /// `None` if it is no SYN.
+    /// LISTEN answered by a SYN without MP_JOIN. One without an MP_CAPABLE that we understand opens
+    /// plain TCP. `None` if it is no SYN.
     pub fn accept(
         now: Instant,
         config: Config,
@@ -135,7 +137,8 @@ impl Connection {
         }
     }
 
-    /// Opens a further subflow on a path, from our address of that number; `tcp` is how it behaves, if not as the first.
+    /// Opens a further subflow on a path, from our address of that number; `tcp` is how it behaves,
+    /// if not as the first.
     pub fn join(
         &mut self,
         now: Instant,
@@ -155,8 +158,8 @@ impl Connection {
         Ok(self.add(path, tcp, Stage::Joining { nonce: secrets.nonce }))
     }
 
-    /// Answers a SYN with MP_JOIN; `address` is the number of ours that it came to. On an error the caller asks
-    /// [`tcp::reset_for`].
+    /// Answers a SYN with MP_JOIN; `address` is the number of ours that it came to. On an error the
+    /// caller asks [`tcp::reset_for`].
     pub fn accept_join(
         &mut self,
         now: Instant,
@@ -205,8 +208,8 @@ impl Connection {
         id
     }
 
-    /// Tells the peer another address of ours, on the first subflow that works. False if none works, or if it has no
-    /// room: an IPv6 address with a port has none beside timestamps.
+    /// Tells the peer another address of ours, on the first subflow that works. False if none
+    /// works, or if it has no room: an IPv6 address with a port has none beside timestamps.
     pub fn add_address(&mut self, id: AddressId, address: IpAddr, port: Option<u16>) -> bool {
         let Some(remote) = self.remote else { return false };
         if self.config.tcp.timestamps && address.is_ipv6() && port.is_some() {
@@ -217,7 +220,8 @@ impl Connection {
         self.say(MptcpOption::AddAddr(AddAddr { id, address, port, hmac }))
     }
 
-    /// Tells the peer that an address of ours is gone (RFC 8684 section 3.4.2). False if no subflow works.
+    /// Tells the peer that an address of ours is gone (RFC 8684 section 3.4.2). False if no subflow
+    /// works.
     pub fn remove_address(&mut self, id: AddressId) -> bool {
         self.say(MptcpOption::RemoveAddr(alloc::vec![id]))
     }
@@ -235,7 +239,8 @@ impl Connection {
         Some(address_hmac(keys, add.id, add.address, add.port))
     }
 
-    /// Judges a segment before the subflow sees it: what no later step could undo. False if it is to be dropped.
+    /// Judges a segment before the subflow sees it: what no later step could undo. False if it is
+    /// to be dropped.
     pub(super) fn screen(&mut self, index: usize, segment: &Segment) -> bool {
         let Some(subflow) = self.subflows.get_mut(index) else { return false };
         let has = |flag| segment.flags.contains(flag);
@@ -251,7 +256,8 @@ impl Connection {
                 }
                 true
             }
-            // Without the key nobody could tell where it belongs; it will come again, and the key before it.
+            // Without the key nobody could tell where it belongs; it will come again, and the key
+            // before it.
             Stage::Offering => {
                 segment.payload.is_empty() || segment.mptcp.is_empty() || capable(&segment.mptcp).is_some()
             }
@@ -300,8 +306,8 @@ impl Connection {
         }
     }
 
-    /// The peer's key, on SYN/ACK or on the third segment (or the data that repeats it). `window` is that segment's, in
-    /// octets: it counts from the first octet of data.
+    /// The peer's key, on SYN/ACK or on the third segment (or the data that repeats it). `window`
+    /// is that segment's, in octets: it counts from the first octet of data.
     pub(super) fn learn(&mut self, index: usize, capable: &MpCapable, window: u32) {
         let sender = match (capable.form, self.remote) {
             (_, Some(_)) | (CapableForm::Syn, None) => return,
@@ -329,14 +335,16 @@ impl Connection {
                 multipath.ack = Some(MptcpOption::MpCapable(our_capable(keys)));
                 multipath.first = Some(our_capable(keys));
             } else if matches!(capable.form, CapableForm::Ack { .. }) {
-                // The fourth segment tells the peer that its key has arrived, so that it may open subflows.
+                // The fourth segment tells the peer that its key has arrived, so that it may open
+                // subflows.
                 subflow.tcp.acknowledge();
             }
         }
         self.refresh();
     }
 
-    /// The peer has heard our proof: what a DSS on the first subflow, or anything on a further one, shows.
+    /// The peer has heard our proof: what a DSS on the first subflow, or anything on a further one,
+    /// shows.
     pub(super) fn confirm(&mut self, index: usize) {
         let Some(subflow) = self.subflows.get_mut(index) else { return };
         if let Some(multipath) = subflow.tcp.multipath() {
@@ -375,7 +383,8 @@ impl Connection {
         }
     }
 
-    /// Plain TCP from now on. `window` is what the peer has offered in octets, if a segment has told.
+    /// Plain TCP from now on. `window` is what the peer has offered in octets, if a segment has
+    /// told.
     pub(super) fn fall_back(&mut self, window: Option<u32>) {
         if self.mode == Mode::Plain {
             return;

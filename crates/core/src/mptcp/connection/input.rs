@@ -79,8 +79,8 @@ impl Connection {
         }
     }
 
-    /// The peer has not taken up what we offered: before anything has shown that it does, data comes without a word
-    /// of MPTCP, or the acknowledgement of ours does (RFC 8684 section 3.7).
+    /// The peer has not taken up what we offered: before anything has shown that it does, data
+    /// comes without a word of MPTCP, or the acknowledgement of ours does (RFC 8684 section 3.7).
     fn speaks_plain(&self, index: usize, incoming: &Incoming) -> bool {
         let Some(subflow) = self.subflows.get(index) else { return false };
         let tcp = subflow.tcp.info();
@@ -188,7 +188,8 @@ impl Connection {
         }
     }
 
-    /// Payload goes where its mapping says, whatever its subflow still lacks (RFC 8684 section 3.3.5).
+    /// Payload goes where its mapping says, whatever its subflow still lacks (RFC 8684 section
+    /// 3.3.5).
     fn take_data(&mut self, _now: Instant, index: usize, mut seq: u32, mut payload: Bytes) {
         let held = self.rx.out_of_order();
         let mut brought = Brought::Nothing;
@@ -210,7 +211,8 @@ impl Connection {
             }
         }
         if payload.has_remaining() {
-            // The subflow acknowledges what nobody can place: it is of no use any more (RFC 8684 section 3.7).
+            // The subflow acknowledges what nobody can place: it is of no use any more (RFC 8684
+            // section 3.7).
             self.dropped += 1;
             self.reset_subflow(index, ResetReason::MPTCP_SPECIFIC);
         }
@@ -237,8 +239,9 @@ impl Connection {
         }
     }
 
-    /// Whether data that follows upon a hole is acknowledged at once, where that many octets were held behind it: the window on all
-    /// subflows depends on it. A peer that says itself when it wants an acknowledgement waits for one only if its window is small.
+    /// Whether data that follows upon a hole is acknowledged at once, where that many octets were
+    /// held behind it: the window on all subflows depends on it. A peer that says itself when it
+    /// wants an acknowledgement waits for one only if its window is small.
     fn tells_of_holes(&self, held: u64) -> bool {
         let small = held > u64::from(self.config.tcp.receive_buffer / 2);
         held > 0 && (small || !self.config.tcp.ack_on_push)

@@ -9,7 +9,8 @@ use crate::tcp::{self, CloseReason, Coupling};
 use crate::time::{Duration, Instant};
 
 impl Connection {
-    /// No more will be written: DATA_FIN follows the last octet. The peer may go on sending (half-close).
+    /// No more will be written: DATA_FIN follows the last octet. The peer may go on sending
+    /// (half-close).
     pub fn close(&mut self, now: Instant) {
         if self.tx.is_closed() || self.over.is_some() {
             return;
@@ -39,7 +40,8 @@ impl Connection {
         self.finish(CloseReason::Aborted);
     }
 
-    /// Sends what a subflow has, then its FIN; data goes on on the others. Of the last one nothing is closed.
+    /// Sends what a subflow has, then its FIN; data goes on on the others. Of the last one nothing
+    /// is closed.
     pub fn close_subflow(&mut self, now: Instant, subflow: SubflowId) {
         let others = self.subflows.iter().any(|s| s.is_ready() && s.id != subflow);
         if let (true, Some(subflow)) = (others, self.subflows.get_mut(subflow.index())) {
@@ -81,7 +83,8 @@ impl Connection {
         self.look_after(now);
     }
 
-    /// What a subflow has and its peer has not acknowledged there goes on another, unless one that works has it too.
+    /// What a subflow has and its peer has not acknowledged there goes on another, unless one that
+    /// works has it too.
     fn lose(&mut self, index: usize) {
         let subflows = &self.subflows;
         self.tx.mark_lost(|chunk| {
@@ -94,8 +97,8 @@ impl Connection {
         });
     }
 
-    /// Nothing has moved on the level of data for long: what subflows have acknowledged and nobody has as data goes
-    /// out again; the end is said again; a closed window is probed.
+    /// Nothing has moved on the level of data for long: what subflows have acknowledged and nobody
+    /// has as data goes out again; the end is said again; a closed window is probed.
     fn unstall(&mut self) {
         let subflows = &self.subflows;
         let mut first = true;

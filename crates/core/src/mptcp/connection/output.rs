@@ -39,8 +39,8 @@ impl Connection {
         }
     }
 
-    /// DATA_FIN without data, once, when the last data is under way already without it. Should it be lost, the stall
-    /// timer repeats it.
+    /// DATA_FIN without data, once, when the last data is under way already without it. Should it
+    /// be lost, the stall timer repeats it.
     fn say_end(&mut self) {
         if self.mode != Mode::Multipath || !self.tx.is_closed() || self.tx.fin_acked() || self.tx.unsent() > 0
         {
@@ -58,8 +58,9 @@ impl Connection {
         }
     }
 
-    /// Puts one chunk on a subflow, or all that may leave for now where the last one of each subflow is to be known (PSH asks
-    /// for the acknowledgement of a window); false if there is none.
+    /// Puts one chunk on a subflow, or all that may leave for now where the last one of each
+    /// subflow is to be known (PSH asks for the acknowledgement of a window); false if there is
+    /// none.
     fn assign_burst(&mut self, now: Instant) -> bool {
         let assigned = self.assign(now);
         while assigned && self.config.tcp.push == Push::Window && self.assign(now) {}
@@ -93,7 +94,8 @@ impl Connection {
         }
     }
 
-    /// The subflows that carry data: backups only if there is nothing else (RFC 8684 section 3.3.8).
+    /// The subflows that carry data: backups only if there is nothing else (RFC 8684 section
+    /// 3.3.8).
     fn views(&self, now: Instant) -> Vec<PathView> {
         let regular = self.subflows.iter().any(|s| s.is_ready() && !s.backup);
         let redundant = self.config.scheduler == SchedulerKind::Redundant;
@@ -126,7 +128,8 @@ impl Connection {
         order.sort_by_key(|view| view.rtt);
         for view in order {
             let index = view.index;
-            // A subflow that has it already sends it again by itself, unless it thinks that it has arrived.
+            // A subflow that has it already sends it again by itself, unless it thinks that it has
+            // arrived.
             let chunk =
                 self.tx.first_lost(|chunk| !chunk.copies().any(|copy| copy.on == index && !delivered(copy)));
             if let Some(chunk) = chunk {
@@ -136,7 +139,8 @@ impl Connection {
         false
     }
 
-    /// The window is full because of one chunk on a slow subflow, and a faster one has room: there it goes, too.
+    /// The window is full because of one chunk on a slow subflow, and a faster one has room: there
+    /// it goes, too.
     fn relieve(&mut self, now: Instant, views: &[PathView]) -> bool {
         if self.config.reinjection != Reinjection::Opportunistic {
             return false;
@@ -162,9 +166,9 @@ impl Connection {
         }
     }
 
-    /// Nothing new is left: the first chunk that is overdue goes on another subflow with room. Once the end is known
-    /// (the owner has closed) no chunk is left alone on a slow subflow that loses segments, if its loss would be noticed
-    /// later than a faster one brings it.
+    /// Nothing new is left: the first chunk that is overdue goes on another subflow with room. Once
+    /// the end is known (the owner has closed) no chunk is left alone on a slow subflow that loses
+    /// segments, if its loss would be noticed later than a faster one brings it.
     fn rescue(&mut self, now: Instant, views: &[PathView]) -> bool {
         if self.config.reinjection != Reinjection::Opportunistic {
             return false;
@@ -251,7 +255,8 @@ fn view(now: Instant, index: usize, subflow: &Subflow, lacks: bool) -> PathView 
     }
 }
 
-/// Share of the segments sent that was sent again. A few that nobody lost stand for what is not known at the beginning.
+/// Share of the segments sent that was sent again. A few that nobody lost stand for what is not
+/// known at the beginning.
 fn loss(tcp: &tcp::Info) -> f64 {
     let delivered = tcp.bytes_acked / u64::from(tcp.mss.max(1));
     tcp.retransmissions as f64 / (delivered + tcp.retransmissions + UNKNOWN) as f64

@@ -1,10 +1,11 @@
-//! A-NewReno, section IV: what a path's length says about its windows and its time-out. The paper gives the
-//! ranges (section VIII-A) and no map (M27).
+//! A-NewReno, section IV: what a path's length says about its windows and its time-out. The paper
+//! gives the ranges (section VIII-A) and no map (M27).
 
 use crate::tcp::AdaptivePhases;
 use crate::time::Duration;
 
-/// The map from hops to windows, time-out and update period; linear between the nearest and the farthest.
+/// The map from hops to windows, time-out and update period; linear between the nearest and the
+/// farthest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Adaptation {
     /// Hops from which on a path is as far as any; at least 1.
@@ -39,8 +40,8 @@ pub struct Limits {
 }
 
 impl Default for Adaptation {
-    /// 1 to 5 hops; w_min 1 to 5, w_max 20 to 10, 20 s per hop within 20 to 80 s (section VIII-A); an update
-    /// in every round at one hop, in every fifth at five.
+    /// 1 to 5 hops; w_min 1 to 5, w_max 20 to 10, 20 s per hop within 20 to 80 s (section VIII-A);
+    /// an update in every round at one hop, in every fifth at five.
     fn default() -> Self {
         Self {
             far: 5,

@@ -1,10 +1,12 @@
-//! Which form of sections IV and VII holds where the paper contradicts itself: one choice per erratum.
+//! Which form of sections IV and VII holds where the paper contradicts itself: one choice per
+//! erratum.
 //!
-//! M13 and M14 are about how [`Path::t_next`](super::Path::t_next) and [`Path::t_first`](super::Path::t_first)
-//! come about, not about the recursion: who fills in a path chooses.
+//! M13 and M14 are about how [`Path::t_next`](super::Path::t_next) and
+//! [`Path::t_first`](super::Path::t_first) come about, not about the recursion: who fills in a path
+//! chooses.
 
-/// The readings of sections IV and VII. [`Reading::default`] corrects all, [`Reading::computed`] is the page
-/// with its binomials as they are meant, [`Reading::printed`] the page to the letter.
+/// The readings of sections IV and VII. [`Reading::default`] corrects all, [`Reading::computed`] is
+/// the page with its binomials as they are meant, [`Reading::printed`] the page to the letter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Reading {
     /// M3.
@@ -28,7 +30,8 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// Every form as printed but the binomial coefficient, with which no window would ever be without loss.
+    /// Every form as printed but the binomial coefficient, with which no window would ever be
+    /// without loss.
     pub const fn computed() -> Self {
         Self {
             binomial: Binomial::Choose,
@@ -62,8 +65,8 @@ pub enum Binomial {
 /// M16: how long a round without time-out takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum RoundTime {
-    /// `T^w + RTT/2`: until the acknowledgement is back, as the limits of the cases have it. What fast
-    /// retransmit sends again, `T^m`, has an acknowledgement of its own.
+    /// `T^w + RTT/2`: until the acknowledgement is back, as the limits of the cases have it. What
+    /// fast retransmit sends again, `T^m`, has an acknowledgement of its own.
     #[default]
     Acknowledged,
     /// `T^w`, as printed.

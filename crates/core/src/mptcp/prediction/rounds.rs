@@ -26,7 +26,8 @@ pub(super) fn expected(path: &Path, time: f64, reading: Reading) -> f64 {
     packets + rest
 }
 
-/// States less likely than this are not followed any further, but go on at the mean rate of the others.
+/// States less likely than this are not followed any further, but go on at the mean rate of the
+/// others.
 const LEAST_PROBABILITY: f64 = 1e-4;
 
 /// The beginning of a round, by all ways that lead there.
@@ -60,8 +61,8 @@ struct Round {
     case_three: f64,
 }
 
-/// States by slices of the remaining time, last slice first: every round takes time, so what a state leads
-/// to lies in its own slice or in one that is still to come.
+/// States by slices of the remaining time, last slice first: every round takes time, so what a
+/// state leads to lies in its own slice or in one that is still to come.
 struct Walk<'a> {
     path: &'a Path,
     reading: Reading,
@@ -86,7 +87,8 @@ const NONE: usize = usize::MAX;
 
 impl<'a> Walk<'a> {
     fn new(path: &'a Path, time: f64, reading: Reading) -> Self {
-        // At time 0 there is one state, which ends at once: any number but a division by zero will do.
+        // At time 0 there is one state, which ends at once: any number but a division by zero will
+        // do.
         let slices_per_second = if time > 0.0 { SLICES as f64 / time } else { 0.0 };
         Self {
             path,
@@ -102,7 +104,8 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// One round from `state`: its packets, weighted. Other rounds that may follow are put in their slices.
+    /// One round from `state`: its packets, weighted. Other rounds that may follow are put in their
+    /// slices.
     fn follow(&mut self, state: &State) -> f64 {
         let time = state.time();
         let p = state.probability;
@@ -127,8 +130,8 @@ impl<'a> Walk<'a> {
         p * f64::from(state.w)
     }
 
-    /// What a state comes to if it goes on as all of them have so far, with `packets` up to this slice; from
-    /// the very beginning, as though nothing were lost.
+    /// What a state comes to if it goes on as all of them have so far, with `packets` up to this
+    /// slice; from the very beginning, as though nothing were lost.
     fn steady(&mut self, state: &State, packets: f64) -> f64 {
         let time = state.time();
         if !self.reaches(time, self.path.t_first) {
@@ -192,7 +195,8 @@ impl<'a> Walk<'a> {
 
     /// Adds a state to its slice, or its probability to the one that is there.
     fn reach(&mut self, mut state: State) {
-        // In congestion avoidance the threshold no longer matters: the next one follows from the window.
+        // In congestion avoidance the threshold no longer matters: the next one follows from the
+        // window.
         if state.w >= state.ssthresh {
             state.ssthresh = 0;
         }

@@ -28,7 +28,8 @@ fn expect(path: &Path, time: f64) -> f64 {
     packets(path, time, Reading::default()).expect("a legal path").expected
 }
 
-/// Section VII as a tree, without any of the code above: corrected, or as printed with true binomials.
+/// Section VII as a tree, without any of the code above: corrected, or as printed with true
+/// binomials.
 fn tree(path: &Path, w: u32, ssthresh: u32, time: f64, printed: bool) -> f64 {
     let Path { rtt, t_first, t_next, rto, loss, .. } = *path;
     let slack = 1e-11;
@@ -106,7 +107,8 @@ fn m18_fast_retransmit_can_fail() {
     assert!((corrected.timeout - timeout).abs() < 1e-14);
     assert!((as_printed.timeout - (p(6) + p(7) + p(8))).abs() < 1e-14);
 
-    // Given that it works, the time is that of the packets sent again: more than 1, less than the window.
+    // Given that it works, the time is that of the packets sent again: more than 1, less than the
+    // window.
     let lossy = Path { loss: 0.2, cwnd: 8, ..example() };
     let unconditional = Reading { recovery: Recovery::Unconditional, ..Reading::default() };
     let sum = |reading| -> f64 {

@@ -20,8 +20,8 @@ pub struct Transitions {
     pub(super) reparable_packets: f64,
 }
 
-/// p_SS, p_FR and p_RTO of section IV for a window of w packets with independent losses. Fast retransmit
-/// needs three packets that arrive: none for `w < 4`, up to `w - 3` losses from there.
+/// p_SS, p_FR and p_RTO of section IV for a window of w packets with independent losses. Fast
+/// retransmit needs three packets that arrive: none for `w < 4`, up to `w - 3` losses from there.
 ///
 /// # Errors
 /// A loss outside 0 up to 1, a window outside 1..=[`MAX_WINDOW`].
@@ -71,7 +71,8 @@ impl Transitions {
             no_loss,
             fast_retransmit,
             timeout,
-            // Where the losses are so rare that the division is of rounding errors, it is one packet.
+            // Where the losses are so rare that the division is of rounding errors, it is one
+            // packet.
             repeated: repeated.clamp(1.0, f64::from(w)),
             reparable: sums.reparable,
             reparable_packets: sums.reparable_packets,
@@ -93,8 +94,8 @@ struct Sums {
 }
 
 impl Sums {
-    /// The whole sums by the binomial theorem, less their first and their last three terms. Below a few
-    /// dozen packets it is as quick to add up, and exact for the rarest losses too.
+    /// The whole sums by the binomial theorem, less their first and their last three terms. Below a
+    /// few dozen packets it is as quick to add up, and exact for the rarest losses too.
     fn of(w: u32, loss: f64, binomial: Binomial) -> Self {
         if binomial == Binomial::Printed {
             // Each P(m) but the last is 0.
@@ -154,7 +155,8 @@ fn probability(x: u32, w: u32, loss: f64, binomial: Binomial) -> f64 {
         Binomial::Printed => return power(loss, w),
         Binomial::Choose => x.min(w - x),
     };
-    // The coefficient and the powers by turns, so that neither leaves the range of a number before the other.
+    // The coefficient and the powers by turns, so that neither leaves the range of a number before
+    // the other.
     let (mut lost, mut arrived) = (x, w - x);
     let mut p = 1.0;
     for i in 0..ways {

@@ -2,9 +2,10 @@
 
 use super::{Demand, PathView, Pick, Scheduler};
 
-/// A slower path takes the segment that will be due when it arrives: what the faster ones deliver until then is
-/// passed over. The paper lays a schedule for a whole common multiple of the round-trip times; here the same is said
-/// one segment at a time, with round-trip times as they are.
+/// A slower path takes the segment that will be due when it arrives: what the faster ones deliver
+/// until then is passed over. The paper lays a schedule for a whole common multiple of the
+/// round-trip times; here the same is said one segment at a time, with round-trip times as they
+/// are.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Daps;
 

@@ -1,9 +1,11 @@
-//! The paper's schedule (section VII of "Multipath TCP Over Multi-Hop Heterogeneous Wireless IoT Networks"): paths in
-//! the order of their delay, and each takes as many segments as it delivers before the next one delivers its first.
+//! The paper's schedule (section VII of "Multipath TCP Over Multi-Hop Heterogeneous Wireless IoT
+//! Networks"): paths in the order of their delay, and each takes as many segments as it delivers
+//! before the next one delivers its first.
 //!
-//! Said one segment at a time: when a slower path has room, it takes the segment that the faster ones will not have
-//! delivered by the time it arrives; if there is none, it takes nothing. So a slower path never makes the end later,
-//! as far as the prediction holds; and where it does not, what is still missing at the end goes on a faster one, too.
+//! Said one segment at a time: when a slower path has room, it takes the segment that the faster
+//! ones will not have delivered by the time it arrives; if there is none, it takes nothing. So a
+//! slower path never makes the end later, as far as the prediction holds; and where it does not,
+//! what is still missing at the end goes on a faster one, too.
 
 use alloc::vec::Vec;
 
@@ -14,8 +16,9 @@ use crate::time::Duration;
 /// The scheduler, and what it has computed.
 #[derive(Clone, Debug)]
 pub(crate) struct Predictive {
-    /// One acknowledgement comes for a window, as section VII assumes: a round ends with its last segment, and the next
-    /// does not begin before. Otherwise acknowledgements call for the next segments one by one.
+    /// One acknowledgement comes for a window, as section VII assumes: a round ends with its last
+    /// segment, and the next does not begin before. Otherwise acknowledgements call for the next
+    /// segments one by one.
     whole_windows: bool,
     memo: Memo,
 }
@@ -25,8 +28,9 @@ impl Predictive {
         Self { whole_windows, memo: Memo::default() }
     }
 
-    /// Segments that a path delivers within a time from now. What is in flight counts among them, as the beginning of its
-    /// round, although it was sent: the recursion begins every round anew, and is late by as much.
+    /// Segments that a path delivers within a time from now. What is in flight counts among them,
+    /// as the beginning of its round, although it was sent: the recursion begins every round anew,
+    /// and is late by as much.
     fn delivers(&mut self, path: &PathView, horizon: Duration) -> u64 {
         let mss = path.mss.max(1);
         let arrival = path.arrival();
@@ -81,9 +85,10 @@ impl Scheduler for Predictive {
     }
 }
 
-/// The bottleneck has enough to do until the next acknowledgement: what came on top would only wait there, bound to a path
-/// before anybody knows how the others fare. A path of which nothing is known but the handshake is tried with little.
-/// The broadest path is left to its congestion window, which grows only if it is filled.
+/// The bottleneck has enough to do until the next acknowledgement: what came on top would only wait
+/// there, bound to a path before anybody knows how the others fare. A path of which nothing is
+/// known but the handshake is tried with little. The broadest path is left to its congestion
+/// window, which grows only if it is filled.
 fn is_full(path: &PathView) -> bool {
     let enough = match path.service {
         Some(service) => path.min_rtt.as_nanos() / service.as_nanos().max(1) + SPARE,

@@ -2,8 +2,8 @@
 
 use super::{Demand, PathView, Pick, Scheduler};
 
-/// A path with room first sends what others have and it lacks, then new data. What is acknowledged on the level of
-/// data is not sent again, so that a slow path skips what it would bring too late.
+/// A path with room first sends what others have and it lacks, then new data. What is acknowledged
+/// on the level of data is not sent again, so that a slow path skips what it would bring too late.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Redundant;
 

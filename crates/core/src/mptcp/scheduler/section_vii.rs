@@ -1,14 +1,16 @@
-//! The scheduler of section VII of "Multipath TCP Over Multi-Hop Heterogeneous Wireless IoT Networks" (Guo et al., ICC 2024) as it
-//! is printed, with the corrections of the errata.
+//! The scheduler of section VII of "Multipath TCP Over Multi-Hop Heterogeneous Wireless IoT
+//! Networks" (Guo et al., ICC 2024) as it is printed, with the corrections of the errata.
 //!
-//! [`prediction::schedule`] says how many packets each path gets: what it delivers in half of the next slower path's round
-//! trip, and the slowest path its window. The fastest path takes the first of the packets that wait, the next path those behind
-//! them, and so on: all arrive in order if the model holds. Once the paths that have room have sent their packets, the numbers
-//! are computed anew.
+//! [`prediction::schedule`] says how many packets each path gets: what it delivers in half of the
+//! next slower path's round trip, and the slowest path its window. The fastest path takes the first
+//! of the packets that wait, the next path those behind them, and so on: all arrive in order if the
+//! model holds. Once the paths that have room have sent their packets, the numbers are computed
+//! anew.
 //!
-//! The paper leaves open what is in flight when numbers are computed: they hold for rounds that begin with nothing in flight,
-//! and are used here as they are. What a path without room has not sent by then counts among the packets that wait. A path that
-//! repairs a time-out gives up its number: it is not known when it would send.
+//! The paper leaves open what is in flight when numbers are computed: they hold for rounds that
+//! begin with nothing in flight, and are used here as they are. What a path without room has not
+//! sent by then counts among the packets that wait. A path that repairs a time-out gives up its
+//! number: it is not known when it would send.
 
 use alloc::vec::Vec;
 
@@ -93,7 +95,8 @@ impl SectionVii {
     }
 }
 
-/// A path with the round trip and the times of the model, as the owner has told them; what it has not told is measured.
+/// A path with the round trip and the times of the model, as the owner has told them; what it has
+/// not told is measured.
 fn as_modelled(path: &PathView) -> prediction::Path {
     let seconds = |time: Duration| time.as_secs_f64().min(MAX_TIME);
     let above_zero = |time: Duration| seconds(time).max(SHORTEST);
@@ -143,7 +146,8 @@ mod tests {
         }
     }
 
-    /// What goes where until nothing does: the subflow, and the number of the packet among those that waited.
+    /// What goes where until nothing does: the subflow, and the number of the packet among those
+    /// that waited.
     fn sent(scheduler: &mut SectionVii, paths: &mut [PathView], waiting: u64) -> Vec<(usize, u64)> {
         let mut left: Vec<u64> = (0..waiting).collect();
         let mut sent = Vec::new();
@@ -169,7 +173,8 @@ mod tests {
         let mut scheduler = SectionVii::default();
         let sent = sent(&mut scheduler, &mut paths, 1000);
         let of = |index| sent.iter().filter(|(i, _)| *i == index).map(|(_, n)| *n).collect::<Vec<_>>();
-        // The fastest takes the first packets, as many as its window holds; the next those behind all of its number.
+        // The fastest takes the first packets, as many as its window holds; the next those behind
+        // all of its number.
         let [first, second] = [u64::from(numbers[0]), u64::from(numbers[0] + numbers[1])];
         assert_eq!(of(1)[..6], [0, 1, 2, 3, 4, 5]);
         assert_eq!(of(2)[..2], [first, first + 1]);

@@ -1,12 +1,13 @@
 //! Section V, equations (1) to (4): non-slotted CSMA-CA of IEEE 802.15.4 as a chain of back-offs.
 //!
-//! Time is counted in back-off periods from 1. The i-th back-off draws j of 0..W_i periods to let pass and
-//! assesses the channel in the one after them, so it takes `(W_i + 1) / 2` periods in the mean (M8: the
-//! assessment is charged a whole period, as in the paper). Busy in all `max_backoffs + 1` assessments is failure.
+//! Time is counted in back-off periods from 1. The i-th back-off draws j of 0..W_i periods to let
+//! pass and assesses the channel in the one after them, so it takes `(W_i + 1) / 2` periods in the
+//! mean (M8: the assessment is charged a whole period, as in the paper). Busy in all
+//! `max_backoffs + 1` assessments is failure.
 //!
-//! The chain is exact by default: it carries the distribution of the period in which each back-off begins.
-//! The printed chain has one start period for all, the mean k_i (M6). Both agree if the channel is equally
-//! busy in every period.
+//! The chain is exact by default: it carries the distribution of the period in which each back-off
+//! begins. The printed chain has one start period for all, the mean k_i (M6). Both agree if the
+//! channel is equally busy in every period.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -114,11 +115,13 @@ pub struct Access {
     pub periods_if_won: Option<f64>,
     /// Periods given that it is not; none if it always is.
     pub periods_if_lost: Option<f64>,
-    /// The chance that the channel is gained by the assessment in period 1, 2, ...; their sum is `won`.
+    /// The chance that the channel is gained by the assessment in period 1, 2, ...; their sum is
+    /// `won`.
     pub won_at: Vec<f64>,
 }
 
-/// The chain for `busy`; `reading` chooses its start periods (M6) and the weights of equation (4) (M2).
+/// The chain for `busy`; `reading` chooses its start periods (M6) and the weights of equation (4)
+/// (M2).
 ///
 /// # Errors
 /// A parameter or probability outside its range.
@@ -220,7 +223,8 @@ impl<'a> Chain<'a> {
             let next = &mut next[first..=last];
             let won_at = self.won_at.get_mut(first - 1..last).unwrap_or_default();
             match self.busy {
-                // What the other arm does, without a look at each period: several of them are added to at a time.
+                // What the other arm does, without a look at each period: several of them are added
+                // to at a time.
                 Busy::Constant(busy) => {
                     next.iter_mut().for_each(|next| *next += p * share * busy);
                     won_at.iter_mut().for_each(|won| *won += p * share * (1.0 - busy));

@@ -28,7 +28,8 @@ pub struct Occupied {
     pub refused: f64,
     /// T_q in seconds as the reading has it: M9, M11.
     pub time: f64,
-    /// Seconds from arrival to the end of the service, of packets that are let in: `N / (lambda (1 - p_K))`.
+    /// Seconds from arrival to the end of the service, of packets that are let in:
+    /// `N / (lambda (1 - p_K))`.
     pub sojourn: f64,
 }
 
@@ -64,8 +65,8 @@ impl Queue {
     }
 }
 
-/// Equations (5) to (7) for `queue`. The printed mean (M1) is only taken where there is a limit: without one
-/// its second term is infinite, and the paper's own K is.
+/// Equations (5) to (7) for `queue`. The printed mean (M1) is only taken where there is a limit:
+/// without one its second term is infinite, and the paper's own K is.
 ///
 /// # Errors
 /// A rate or capacity outside its range, a queue without limit that does not settle.
@@ -106,8 +107,8 @@ fn mean(rho: f64, k: u32) -> f64 {
     }
 }
 
-/// Powers of a ratio of at most 1. Added up rather than by equation (6), whose terms are differences of
-/// large numbers where rho is near 1.
+/// Powers of a ratio of at most 1. Added up rather than by equation (6), whose terms are
+/// differences of large numbers where rho is near 1.
 struct Sums {
     /// `sum r^n`
     all: f64,

@@ -1,12 +1,13 @@
-//! Which form of equations 1 to 11 holds where the paper contradicts itself: one choice per erratum. Those of
-//! section VII are [`schedule::Reading`](super::schedule::Reading).
+//! Which form of equations 1 to 11 holds where the paper contradicts itself: one choice per
+//! erratum. Those of section VII are [`schedule::Reading`](super::schedule::Reading).
 //!
-//! Three errata change no number. M3 and its kin are of section VII. M4: equations (2) define conditional
-//! probabilities and (3) computes joint ones, under the same names. M5: the indices of d, c, t and f are
-//! shifted against each other; since `d = b/W` whatever its index, what they are meant to say is what they give.
+//! Three errata change no number. M3 and its kin are of section VII. M4: equations (2) define
+//! conditional probabilities and (3) computes joint ones, under the same names. M5: the indices of
+//! d, c, t and f are shifted against each other; since `d = b/W` whatever its index, what they are
+//! meant to say is what they give.
 
-/// The readings of sections V and VI, and of the times that section VII begins with. [`Reading::default`]
-/// corrects all, [`Reading::printed`] follows the page.
+/// The readings of sections V and VI, and of the times that section VII begins with.
+/// [`Reading::default`] corrects all, [`Reading::printed`] follows the page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Reading {
     /// M6, equation (1).
@@ -128,7 +129,8 @@ pub enum QueueTime {
 /// M10: the service that mu is the rate of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Service {
-    /// All that equation (8) says a packet needs: back-off, turnaround, transmission, acknowledgement.
+    /// All that equation (8) says a packet needs: back-off, turnaround, transmission,
+    /// acknowledgement.
     #[default]
     Whole,
     /// The transmission, `mu = B / (8 L)`, as printed.
@@ -178,7 +180,8 @@ pub enum FurtherPacket {
 /// M13: whether each further packet of a round waits in the sender's queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum BurstWait {
-    /// Yes, as printed: it is handed over when the one before it is sent, and finds what others have queued.
+    /// Yes, as printed: it is handed over when the one before it is sent, and finds what others
+    /// have queued.
     #[default]
     Charged,
     /// No: the round is in the queue as a whole.

@@ -1,9 +1,9 @@
-//! Section VI-B, equations (8) to (11): the round-trip time of packets without payload over a path of
-//! IEEE 802.15.4 and cellular hops, and the times of data packets that section VII begins with.
+//! Section VI-B, equations (8) to (11): the round-trip time of packets without payload over a path
+//! of IEEE 802.15.4 and cellular hops, and the times of data packets that section VII begins with.
 //!
-//! A [`Route`] names who transmits: the node D and the relays R_1 to R_N on the way to the data centre, and
-//! the data centre and the relays R_N to R_1 on the way back. Where no reverse transmitters are given, the way
-//! back takes as long as the way there (M15).
+//! A [`Route`] names who transmits: the node D and the relays R_1 to R_N on the way to the data
+//! centre, and the data centre and the relays R_N to R_1 on the way back. Where no reverse
+//! transmitters are given, the way back takes as long as the way there (M15).
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -34,8 +34,8 @@ pub struct CsmaLink {
 }
 
 impl CsmaLink {
-    /// SUN-FSK at 100 kbit/s, as in section VIII: periods of 1.08 ms, 1 ms of turnaround, 13 octets of
-    /// acknowledgement.
+    /// SUN-FSK at 100 kbit/s, as in section VIII: periods of 1.08 ms, 1 ms of turnaround, 13 octets
+    /// of acknowledgement.
     pub fn fsk100(busy: Busy) -> Self {
         Self {
             bandwidth: 100e3,
@@ -47,8 +47,8 @@ impl CsmaLink {
         }
     }
 
-    /// O-QPSK at 250 kbit/s in the 2.4 GHz band: periods of 20 and 12 symbols of turnaround of 16 us each, 11
-    /// octets of acknowledgement with its preamble.
+    /// O-QPSK at 250 kbit/s in the 2.4 GHz band: periods of 20 and 12 symbols of turnaround of 16
+    /// us each, 11 octets of acknowledgement with its preamble.
     pub fn oqpsk250(busy: Busy) -> Self {
         Self {
             bandwidth: 250e3,
@@ -211,7 +211,8 @@ impl Travel {
 /// Equations (8) to (11), and T_i^1 and the time per further packet of section VII.
 ///
 /// # Errors
-/// A quantity outside the range that its field names, with its hop; a queue that does not settle; no hop.
+/// A quantity outside the range that its field names, with its hop; a queue that does not settle;
+/// no hop.
 pub fn travel(route: &Route, reading: Reading) -> Result<Travel, ModelError> {
     travel_by(route, (reading, Detail::Chains))
 }
@@ -248,7 +249,8 @@ fn travel_by(route: &Route, (reading, detail): (Reading, Detail)) -> Result<Trav
         FirstPacket::EachBandwidth => forward.iter().map(|hop| hop.payload).sum(),
         FirstPacket::OwnBandwidth => first.payload * forward.len() as f64,
     };
-    // Seconds on the air or in the queue; a network's delay does not keep the sender from its next packet.
+    // Seconds on the air or in the queue; a network's delay does not keep the sender from its next
+    // packet.
     let waited = match reading.burst {
         BurstWait::Charged => 0.0,
         BurstWait::Once => first.wait,

@@ -55,7 +55,8 @@ fn before_it_is_announced_a_path_gives_way_to_any_better_one() {
 fn costs_and_ranks_are_those_of_the_rfcs() {
     let config = Config::default();
     let of0 = Config { objective: Objective::Of0, ..config };
-    // RFC 6719: the cost is the sum; the rank too, but at least MinHopRankIncrease more than the parent's.
+    // RFC 6719: the cost is the sum; the rank too, but at least MinHopRankIncrease more than the
+    // parent's.
     assert_eq!(Objective::Mrhof.cost(&config, 512, 300, 128), 428);
     assert_eq!(Objective::Mrhof.rank(&config, 512, 300, 128), 768);
     assert_eq!(Objective::Mrhof.rank(&config, 512, 900, 256), 1156);
@@ -114,7 +115,8 @@ fn a_parent_is_kept_unless_another_is_better_by_the_threshold() {
     assert_eq!(parents(&node), [3, 2]);
 }
 
-/// A direct link on which every third transmission gets through, and a relay: the ranks of both are the same.
+/// A direct link on which every third transmission gets through, and a relay: the ranks of both are
+/// the same.
 #[test]
 fn two_good_links_are_better_than_a_bad_one() {
     let mut node = node(Config::default(), &[(256, 0, &[1]), (512, 128, &[2, 1])]);
@@ -151,7 +153,8 @@ fn a_rank_beyond_the_limit_is_no_choice() {
     assert_eq!(solicitations(&mut node, at(4)).len(), 1);
 }
 
-/// Local repair: an offer that was heard before takes the place of the parent at once, and the children learn of it.
+/// Local repair: an offer that was heard before takes the place of the parent at once, and the
+/// children learn of it.
 #[test]
 fn other_parents_take_the_place_of_a_lost_one_at_once() {
     let config = Config { max_paths: 1, ..Config::default() };
@@ -170,7 +173,8 @@ fn other_parents_take_the_place_of_a_lost_one_at_once() {
     assert_eq!(solicitations(&mut node, at(8)).len(), 1);
 }
 
-/// Before the link layer gives a neighbour up, packets go elsewhere: the node's own and those of others.
+/// Before the link layer gives a neighbour up, packets go elsewhere: the node's own and those of
+/// others.
 #[test]
 fn packets_avoid_a_link_that_fails() {
     let mut node = node(Config::default(), &[(512, 128, &[2, 1]), (512, 128, &[3, 1])]);
@@ -203,8 +207,9 @@ fn packets_avoid_a_link_that_fails() {
     assert_eq!(up(&node, 20, 1), Some((other, 1)));
 }
 
-/// Only links that could make a better path, or that a path uses, are probed; often until they are measured, then rarely.
-/// A unicast DIO, as a probe is, tells of one path, and takes none of the others back.
+/// Only links that could make a better path, or that a path uses, are probed; often until they are
+/// measured, then rarely. A unicast DIO, as a probe is, tells of one path, and takes none of the
+/// others back.
 #[test]
 fn a_probe_takes_no_other_path_back() {
     let mut node = node(Config::default(), &[(512, 128, &[2, 1]), (512, 256, &[2, 3, 1])]);
@@ -215,7 +220,8 @@ fn a_probe_takes_no_other_path_back() {
     assert_eq!(parents(&node), both);
 }
 
-/// A node that has withdrawn itself, offered paths again and withdrawn itself once more is no parent.
+/// A node that has withdrawn itself, offered paths again and withdrawn itself once more is no
+/// parent.
 #[test]
 fn a_second_withdrawal_counts_too() {
     let mut node = node(Config::default(), &[(512, 128, &[2, 1])]);
@@ -228,7 +234,8 @@ fn a_second_withdrawal_counts_too() {
     }
 }
 
-/// Where the parent's own path leads is no reason to speak, and an ETX that wavers none to change it.
+/// Where the parent's own path leads is no reason to speak, and an ETX that wavers none to change
+/// it.
 #[test]
 fn another_tail_of_the_same_parent_is_no_news() {
     let mut node = node(Config::default(), &[(512, 256, &[2, 3, 1])]);
@@ -241,7 +248,8 @@ fn another_tail_of_the_same_parent_is_no_news() {
     }
 }
 
-/// However many frames were lost while the only parent was away, it is a parent as soon as it is heard again.
+/// However many frames were lost while the only parent was away, it is a parent as soon as it is
+/// heard again.
 #[test]
 fn a_parent_that_returns_is_a_parent_again() {
     for objective in [Objective::Mrhof, Objective::Of0] {
@@ -327,9 +335,9 @@ const INTERVALS: u64 = 40;
 const DOUBLINGS: u8 = 4;
 const IMAX: f64 = 16.0;
 
-/// A model of RFC 6206 that shares only the topology with the implementation: a root, relays that hear it, and leaves that
-/// hear all relays. `begins` has the beginnings of their timers, in this order. Times in units of Imin. Messages of all, and
-/// those of leaves.
+/// A model of RFC 6206 that shares only the topology with the implementation: a root, relays that
+/// hear it, and leaves that hear all relays. `begins` has the beginnings of their timers, in this
+/// order. Times in units of Imin. Messages of all, and those of leaves.
 fn model(relays: u16, k: u8, begins: &[f64], random: &mut u32) -> (f64, f64) {
     let end = IMAX * (INTERVALS as f64 + 2.0);
     let mut times = |begin: f64, suppressors: &[f64]| {
@@ -431,7 +439,8 @@ fn dios_follow_the_trickle_algorithm() {
             let case = std::format!("k {k}, {relays} neighbours: {sent:?} sent, {expected:?} expected");
             std::println!("{case}");
             assert!((sent.0 / expected.0 - 1.0).abs() < 0.05, "{case}");
-            // The leaves are those that suppression silences. They hear the same relays, so chance is judged by whole runs.
+            // The leaves are those that suppression silences. They hear the same relays, so chance
+            // is judged by whole runs.
             let chance = 3.0 * f64::sqrt(squares);
             assert!((sent.1 - expected.1).abs() <= chance.max(0.05 * expected.1), "{case}, ±{chance:.0}");
         }

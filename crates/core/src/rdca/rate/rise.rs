@@ -127,7 +127,8 @@ impl Rise {
         }
         let Acceleration { after, doublings, .. } =
             config.acceleration.unwrap_or(Acceleration { after: Duration::MAX, doublings: 0, part: None });
-        // What a rise has done is known a round trip later. The paper's interval is the same for all.
+        // What a rise has done is known a round trip later. The paper's interval is the same for
+        // all.
         let (after, last) = (after.max(rtt).max(TICK), u64::from(doublings.min(16)));
         let stage = intervals(self.raised, since, after).min(last);
         let ends = if stage < last { since + after * (stage + 1) } else { Instant::FAR_FUTURE };

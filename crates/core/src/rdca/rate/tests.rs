@@ -85,7 +85,8 @@ fn nothing_rises_while_nothing_can_be_sent() {
     assert!(control.rate(&config) <= before + 80, "{before} {}", control.rate(&config));
 }
 
-/// The rate some seconds after a SNACK, with a rise of 100 octets a second each second, and caution for a minute.
+/// The rate some seconds after a SNACK, with a rise of 100 octets a second each second, and caution
+/// for a minute.
 fn seconds_after(snack: &Snack, seconds: u64) -> u32 {
     let ours = SenderConfig::default();
     let caution = ours.caution.map(|caution| Caution { lasts: Duration::from_secs(60), ..caution });

@@ -69,8 +69,8 @@ impl Sender {
         self.next_send = now;
         (self.since_idle, self.since_confirm, self.tell_rtt) = (0, 0, TELL_RTT);
         if self.config.handshake == HandshakeRtt::Own {
-            // The request may have waited until a route was found. The first packet asks for an answer, which measures
-            // the round trip again.
+            // The request may have waited until a route was found. The first packet asks for an
+            // answer, which measures the round trip again.
             self.since_confirm = u32::MAX;
         }
         (self.hearing, self.probes) = (Hearing::Silent, 0);
@@ -98,7 +98,8 @@ impl Sender {
         }
     }
 
-    /// The sink has forgotten the stream. Nobody knows what of it was delivered; what was not sent goes into a new one.
+    /// The sink has forgotten the stream. Nobody knows what of it was delivered; what was not sent
+    /// goes into a new one.
     fn begin_anew(&mut self, now: Instant) {
         if self.closing == Closing::Yes && self.queue.unsent() == 0 {
             return self.finish(Outcome::SinkLost);
@@ -181,16 +182,16 @@ impl Sender {
         }
     }
 
-    /// The average round trip, by the sink, and by this clock alone if that is to be trusted: what the sink knows of the
-    /// base is what it was told last.
+    /// The average round trip, by the sink, and by this clock alone if that is to be trusted: what
+    /// the sink knows of the base is what it was told last.
     fn set_rtt(&mut self, now: Instant, report: &Report) {
         let sample = time_stamp(now).since(report.echo);
         let own = self.config.handshake == HandshakeRtt::Own && sample > 0;
         self.rate.set_rtt(if own { report.rtt.min(sample.unsigned_abs()) } else { report.rtt });
     }
 
-    /// A round trip on this clock alone. What packets wait is no part of the base: `delayed` is the round trip with it by the
-    /// sink, which knows the base that it was told.
+    /// A round trip on this clock alone. What packets wait is no part of the base: `delayed` is the
+    /// round trip with it by the sink, which knows the base that it was told.
     fn measure(&mut self, now: Instant, echo: TimeStamp, delayed: Option<u32>) {
         let sample = time_stamp(now).since(echo);
         if sample <= 0 {
@@ -203,7 +204,8 @@ impl Sender {
         self.tell_rtt = self.tell_rtt.max(1);
     }
 
-    /// Within the packets that the sink's receive rate is made of, the application had nothing to send.
+    /// Within the packets that the sink's receive rate is made of, the application had nothing to
+    /// send.
     pub(super) fn is_application_limited(&self) -> bool {
         self.since_idle < WINDOW as u32
     }

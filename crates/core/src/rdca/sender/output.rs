@@ -150,8 +150,9 @@ impl Sender {
         }))
     }
 
-    /// The last packet asks, the last repetition, one in [`crate::rdca::SenderConfig::confirm_every`], a lone one, which
-    /// would be asked for by a probe, and one in half a queue that only the sink's word empties.
+    /// The last packet asks, the last repetition, one in
+    /// [`crate::rdca::SenderConfig::confirm_every`], a lone one, which would be asked for by a
+    /// probe, and one in half a queue that only the sink's word empties.
     fn asks_to_confirm(&mut self, now: Instant, last: bool, last_repetition: bool) -> bool {
         self.since_confirm = self.since_confirm.saturating_add(1);
         let regular = self.config.confirm_every.is_some_and(|every| self.since_confirm >= every);
@@ -172,7 +173,8 @@ impl Sender {
         self.base_rtt().filter(|_| tells).map(as_micros)
     }
 
-    /// When the next packet may go: one interval after this one was allowed, if that was less than an interval ago.
+    /// When the next packet may go: one interval after this one was allowed, if that was less than
+    /// an interval ago.
     fn space(&mut self, now: Instant) {
         let spacing = self.rate.spacing(&self.config);
         let since = now.saturating_since(self.next_send);

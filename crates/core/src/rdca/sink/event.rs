@@ -32,8 +32,8 @@ pub enum SinkEvent {
         /// The first packet.
         first: Seq,
     },
-    /// What the application wrote next, once all of it is there. Between two of one stream no packet is left out but those of
-    /// [`SinkEvent::Gone`].
+    /// What the application wrote next, once all of it is there. Between two of one stream no
+    /// packet is left out but those of [`SinkEvent::Gone`].
     Packet {
         /// From whom.
         peer: PeerId,
@@ -42,8 +42,8 @@ pub enum SinkEvent {
         /// What the application wrote.
         payload: Bytes,
     },
-    /// These packets are lost: the sender does not retain them any more, and tells its own application the same; or they are pieces
-    /// of data of which another is lost.
+    /// These packets are lost: the sender does not retain them any more, and tells its own
+    /// application the same; or they are pieces of data of which another is lost.
     Gone {
         /// From whom.
         peer: PeerId,

@@ -21,8 +21,8 @@ pub(super) struct Asked {
 #[derive(Debug)]
 pub(super) struct Peer {
     pub id: PeerId,
-    /// A request makes no stream yet: it may be an old one that comes late, and must not end the present one. Data with
-    /// the number that was given in answer cannot be.
+    /// A request makes no stream yet: it may be an old one that comes late, and must not end the
+    /// present one. Data with the number that was given in answer cannot be.
     pub asked: Option<Asked>,
     pub stream: Option<Stream>,
     pub reply: Option<Reply>,
@@ -62,7 +62,8 @@ impl Peer {
             return Some(Message::Reply(reply));
         }
         let stream = self.stream.as_mut()?;
-        // A SNACK confirms, too, and a notification does. Whoever asked is answered by the first of them.
+        // A SNACK confirms, too, and a notification does. Whoever asked is answered by the first of
+        // them.
         if let Some(snack) = stream.snack(now, config, common, pool) {
             counters.snacks += 1;
             stream.owes.confirm = false;

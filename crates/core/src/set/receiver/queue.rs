@@ -9,10 +9,12 @@ use crate::time::{Duration, Instant};
 
 /// Who has not asked for so long does not wait any more.
 const FORGOTTEN: Duration = Duration::from_secs(30);
-/// A free node waits so long for the first in the queue: longer than the longest pause between two of its requests.
+/// A free node waits so long for the first in the queue: longer than the longest pause between two
+/// of its requests.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// Identity of a sender, as the driver of a node has verified it. The number means nothing to the core.
+/// Identity of a sender, as the driver of a node has verified it. The number means nothing to the
+/// core.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SenderId(NonZeroU64);
 
@@ -62,10 +64,12 @@ impl Queue {
         }
     }
 
-    /// A transfer of `sender` asks a node that is free since `free`. True, and it waits no more, if it may begin; otherwise it waits.
+    /// A transfer of `sender` asks a node that is free since `free`. True, and it waits no more, if
+    /// it may begin; otherwise it waits.
     ///
-    /// The node is kept for the first that waits, but only once after it became free: whichever transfer asks when [`GRACE`] is over
-    /// may begin, or senders that wait and never come could keep a free node from all others.
+    /// The node is kept for the first that waits, but only once after it became free: whichever
+    /// transfer asks when [`GRACE`] is over may begin, or senders that wait and never come could
+    /// keep a free node from all others.
     pub(super) fn admit(
         &mut self,
         now: Instant,
@@ -97,7 +101,8 @@ impl Queue {
         }
     }
 
-    /// Takes the last place of the sender that has the most, if `sender` has fewer by two or more: one sender cannot take all places.
+    /// Takes the last place of the sender that has the most, if `sender` has fewer by two or more:
+    /// one sender cannot take all places.
     fn make_room(&mut self, sender: Option<SenderId>) -> bool {
         let places = |of: Option<SenderId>| self.waiting.iter().filter(|w| w.sender == of).count();
         let own = sender.map_or(0, |_| places(sender));

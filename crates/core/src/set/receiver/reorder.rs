@@ -18,9 +18,10 @@ const FROM_RING: u64 = 256;
 pub enum Holding {
     /// Each piece as it came, without a copy. A small one may keep alive all that was read with it.
     Pieces,
-    /// In a ring as large as the buffer, allocated once and for all transfers: however small its pieces are, nobody
-    /// makes it take more. What comes out is a copy, made when the driver asks for it; until it has, the ring is
-    /// as full as it was, so that a driver polls until nothing is left before it hands in more.
+    /// In a ring as large as the buffer, allocated once and for all transfers: however small its
+    /// pieces are, nobody makes it take more. What comes out is a copy, made when the driver asks
+    /// for it; until it has, the ring is as full as it was, so that a driver polls until nothing is
+    /// left before it hands in more.
     Ring,
 }
 
@@ -79,7 +80,8 @@ impl Waiting {
     }
 }
 
-/// Where `n` octets from `at` on lie in a ring, which has room for them: up to its end, and from its beginning.
+/// Where `n` octets from `at` on lie in a ring, which has room for them: up to its end, and from
+/// its beginning.
 fn parts(ring: &[u8], at: u64, n: usize) -> (core::ops::Range<usize>, core::ops::Range<usize>) {
     let size = ring.len();
     let start = at.checked_rem(size as u64).unwrap_or(0) as usize;
@@ -107,7 +109,8 @@ impl Reorder {
     pub(super) fn resume(length: u64, config: &ReceiverConfig, from: u64) -> Self {
         let mut arrived = match config.holding {
             Holding::Pieces => RangeSet::new(),
-            // Those that wait, what has been delivered, and the one that shows that there are too many.
+            // Those that wait, what has been delivered, and the one that shows that there are too
+            // many.
             Holding::Ring => RangeSet::with_capacity(config.pieces + 2),
         };
         let delivered = from.min(length);
@@ -139,8 +142,8 @@ impl Reorder {
         usize::try_from(self.popped.saturating_add(self.buffer).saturating_sub(offset)).unwrap_or(usize::MAX)
     }
 
-    /// Takes `octets` at `offset` and returns how many were new; `None`, and nothing taken, if they reach
-    /// past the file or the buffer, or if they are one piece too many.
+    /// Takes `octets` at `offset` and returns how many were new; `None`, and nothing taken, if they
+    /// reach past the file or the buffer, or if they are one piece too many.
     pub(super) fn insert(&mut self, waiting: &mut Waiting, offset: u64, octets: Bytes) -> Option<u64> {
         let end = offset.checked_add(octets.len() as u64)?;
         if end > self.length || end > self.popped.saturating_add(self.buffer) {
@@ -166,8 +169,8 @@ impl Reorder {
         Some(self.arrived.octets() - before)
     }
 
-    /// Whether `offset..end` would be one piece too many. One that fills several gaps may bring as many pieces as there are
-    /// gaps, so that twice the bound is never passed.
+    /// Whether `offset..end` would be one piece too many. One that fills several gaps may bring as
+    /// many pieces as there are gaps, so that twice the bound is never passed.
     fn is_full(&self, waiting: &Waiting, offset: u64, end: u64) -> bool {
         match waiting {
             Waiting::Pieces(pieces) => pieces.len() >= self.pieces,
@@ -225,7 +228,8 @@ mod tests {
             prop_assert_eq!(reorder.held(), 0);
         }
 
-        /// Octets one by one, anywhere: what is held stays bounded, and the file comes nevertheless.
+        /// Octets one by one, anywhere: what is held stays bounded, and the file comes
+        /// nevertheless.
         #[test]
         fn no_more_pieces_wait_than_may(
             starts in proptest::collection::vec((0u64..500, 1usize..4), 1..600),

@@ -36,19 +36,20 @@ enum Fate {
 }
 
 impl Receiver {
-    /// With [`Grant::Ask`]: a transfer that waits to be let in. The owner answers with [`Receiver::grant`] or
-    /// [`Receiver::decline`]; until then nobody else may begin.
+    /// With [`Grant::Ask`]: a transfer that waits to be let in. The owner answers with
+    /// [`Receiver::grant`] or [`Receiver::decline`]; until then nobody else may begin.
     pub fn asked(&self) -> Option<&Request> {
         self.asking.as_ref().map(|asking| &asking.request)
     }
 
-    /// Takes the manifest out of the request that waits to be let in: its memory is the owner's then.
+    /// Takes the manifest out of the request that waits to be let in: its memory is the owner's
+    /// then.
     pub fn take_manifest(&mut self) -> Option<Bytes> {
         self.asking.as_mut()?.request.manifest.take()
     }
 
-    /// The owner lets `transfer` in and has its octets before `from` already: none of them is delivered. Nothing happens if
-    /// it is not the one that waits.
+    /// The owner lets `transfer` in and has its octets before `from` already: none of them is
+    /// delivered. Nothing happens if it is not the one that waits.
     pub fn grant(&mut self, now: Instant, transfer: TransferId, from: u64) {
         let Some(Asking { mut request, stream, behind }) = self.take_asking(transfer) else { return };
         // The owner has decided by it.
@@ -62,8 +63,8 @@ impl Receiver {
         }
     }
 
-    /// Keeps what follows a request that waits for the owner: a copy, if the node takes it. Nobody says more before there is an
-    /// answer.
+    /// Keeps what follows a request that waits for the owner: a copy, if the node takes it. Nobody
+    /// says more before there is an answer.
     pub(super) fn hold_copy(&mut self, stream: StreamId, octets: &[u8]) {
         let most = self.config.copy;
         match self.asking.as_mut().filter(|asking| asking.stream == stream && asking.request.copy) {
@@ -75,8 +76,9 @@ impl Receiver {
         }
     }
 
-    /// The owner does not let `transfer` in. `delivered` is what REFUSE says the node has. The node counts as free since before the
-    /// request: requests that are declined delay no sender that waits.
+    /// The owner does not let `transfer` in. `delivered` is what REFUSE says the node has. The node
+    /// counts as free since before the request: requests that are declined delay no sender that
+    /// waits.
     pub fn decline(&mut self, _now: Instant, transfer: TransferId, reason: RefuseReason, delivered: u64) {
         let Some(Asking { stream, .. }) = self.take_asking(transfer) else { return };
         if matches!(self.streams.get(&stream), Some(Role::Asking)) {
@@ -85,8 +87,8 @@ impl Receiver {
         }
     }
 
-    /// The owner gives up the present transfer, and its sender is told `reason`. Of what was not polled yet, nothing is delivered
-    /// or acknowledged; of what still arrives, neither.
+    /// The owner gives up the present transfer, and its sender is told `reason`. Of what was not
+    /// polled yet, nothing is delivered or acknowledged; of what still arrives, neither.
     pub fn abort(&mut self, now: Instant, reason: RefuseReason) {
         if self.transfer.take().is_none() {
             return;
@@ -97,8 +99,8 @@ impl Receiver {
         let carries = |role: &Role| matches!(role, Role::Session(_) | Role::Copy(_) | Role::Plain { .. });
         let streams = self.streams.iter().filter(|(_, role)| carries(role));
         let streams: Vec<StreamId> = streams.map(|(stream, _)| *stream).collect();
-        // Each effect has whole messages. An acknowledgement may also wait on a stream on which nothing more is expected: the refusal
-        // takes its place, before what may end the stream.
+        // Each effect has whole messages. An acknowledgement may also wait on a stream on which
+        // nothing more is expected: the refusal takes its place, before what may end the stream.
         let refusal = encoded(&Message::Refuse(Refuse { reason, delivered: 0 }));
         let mut told: Vec<StreamId> = Vec::new();
         self.effects.retain_mut(|effect| match effect {
@@ -132,8 +134,8 @@ impl Receiver {
             Fate::Contradict => self.refuse(stream, RefuseReason::Unwanted, Role::Ending),
             Fate::Busy => self.refuse(stream, RefuseReason::Busy, Role::Ending),
             Fate::Begin if self.config.grant == Grant::Ask => {
-                // What is unfinished has had no news for too long. What is finished stays until it is replaced: its sender
-                // may not have heard.
+                // What is unfinished has had no news for too long. What is finished stays until it
+                // is replaced: its sender may not have heard.
                 if !self.is_complete() {
                     self.clear(stream);
                 }
@@ -197,7 +199,8 @@ impl Receiver {
         let has_something = at > 0 || transfer.reorder.held() > 0;
         let plain = request.plan == Plan::EndToEnd || self.config.striping == Striping::Refused;
         if plain {
-            // The plain file would follow what has come of a copy: the sender asks anew, without one.
+            // The plain file would follow what has come of a copy: the sender asks anew, without
+            // one.
             let next = if request.copy { Role::Ending } else { Role::Plain { at } };
             self.refuse(stream, RefuseReason::NoStriping, next);
             if request.copy {
@@ -223,8 +226,9 @@ impl Receiver {
         self.set_role(stream, Role::Ending);
     }
 
-    /// What follows an accepted request that brings no copy. CANCEL gives the transfer up: its sender may have no session to say so
-    /// on. A file that is complete stays, so that a sender that asks again hears of it. All else is ignored.
+    /// What follows an accepted request that brings no copy. CANCEL gives the transfer up: its
+    /// sender may have no session to say so on. A file that is complete stays, so that a sender
+    /// that asks again hears of it. All else is ignored.
     pub(super) fn read_farewell(&mut self, now: Instant, stream: StreamId, of: TransferId, octets: Bytes) {
         self.set_role(stream, Role::Ending);
         let mut decoder = Decoder::of_node();
@@ -247,8 +251,8 @@ impl Receiver {
             Some(Transfer { request: request.clone(), reorder, sessions: 1, news: now, next_share: now });
     }
 
-    /// No transfer, and none of its streams; `kept` is another's. Where the owner is asked, there may be many who wait:
-    /// what they were told shall arrive.
+    /// No transfer, and none of its streams; `kept` is another's. Where the owner is asked, there
+    /// may be many who wait: what they were told shall arrive.
     fn clear(&mut self, kept: StreamId) {
         self.transfer = None;
         self.waiting.clear();

@@ -13,9 +13,9 @@ pub enum Start {
     /// After the SETACK, as in the paper.
     #[cfg_attr(feature = "serde", serde(rename = "after-setack"))]
     AfterSetAck,
-    /// At once on the first session, and for copies of a small file on every session: the gateway holds the bytes that
-    /// arrive before the wireless half is open. With reinjection, a file of at most 1200 bytes also follows the request, and
-    /// sessions wait for its acknowledgement.
+    /// At once on the first session, and for copies of a small file on every session: the gateway
+    /// holds the bytes that arrive before the wireless half is open. With reinjection, a file of at
+    /// most 1200 bytes also follows the request, and sessions wait for its acknowledgement.
     Early,
 }
 
@@ -24,10 +24,11 @@ pub enum Start {
 #[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize), serde(rename_all = "kebab-case"))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Open"))]
 pub enum OpenWhen {
-    /// When the last is open, has failed, or has not answered for too long, as in the paper (section 4.2.3).
+    /// When the last is open, has failed, or has not answered for too long, as in the paper
+    /// (section 4.2.3).
     OneByOne,
-    /// When the last has reached its gateway: its wireless half opens while the next wired half does. All at once when the
-    /// whole file is assigned, or if it has at most 1200 bytes.
+    /// When the last has reached its gateway: its wireless half opens while the next wired half
+    /// does. All at once when the whole file is assigned, or if it has at most 1200 bytes.
     Staggered,
     /// All together.
     AtOnce,
@@ -71,8 +72,9 @@ pub struct SenderConfig {
     pub open: OpenWhen,
     /// How sessions share the file.
     pub striping: StripingPolicy,
-    /// Chunks that a session may have on its way on top of what fills its path as far as that is known. What a busy
-    /// machine's clock or a batch of acknowledgements withholds for a moment must fit.
+    /// Chunks that a session may have on its way on top of what fills its path as far as that is
+    /// known. What a busy machine's clock or a batch of acknowledgements withholds for a moment
+    /// must fit.
     pub spare_chunks: u64,
     /// What an idle session does for a chunk that holds up the others.
     pub reinjection: Reinjection,
@@ -80,15 +82,16 @@ pub struct SenderConfig {
     pub set_timeout: Duration,
     /// SETSYNs in all.
     pub set_tries: u8,
-    /// How long a call may keep the next one waiting; 3 request times if that is more, up to five times this. Also a fifth of the
-    /// longest time that a copy behind the request keeps sessions waiting without progress.
+    /// How long a call may keep the next one waiting; 3 request times if that is more, up to five
+    /// times this. Also a fifth of the longest time that a copy behind the request keeps sessions
+    /// waiting without progress.
     pub patience: Duration,
-    /// A session with octets on its way that is silent for so long is passed over, and its octets travel
-    /// again; 8 request times if that is more, up to five times this, and never less than four times what its
-    /// chunks take. After four times that, it is closed, if another is alive.
+    /// A session with octets on its way that is silent for so long is passed over, and its octets
+    /// travel again; 8 request times if that is more, up to five times this, and never less than
+    /// four times what its chunks take. After four times that, it is closed, if another is alive.
     pub silence: Duration,
-    /// Nothing delivered for this long ends the transfer; ten times as long while a session is open, so that TCP on
-    /// the wireless half gives up first.
+    /// Nothing delivered for this long ends the transfer; ten times as long while a session is
+    /// open, so that TCP on the wireless half gives up first.
     pub stall: Duration,
     /// No answer to a request for so long, and it is made anew.
     pub request_timeout: Duration,
@@ -96,14 +99,17 @@ pub struct SenderConfig {
     pub request_tries: u32,
     /// When a lost gateway is called again.
     pub recovery: Recovery,
-    /// How often a lost gateway is called again, when no session is left, before something is delivered.
+    /// How often a lost gateway is called again, when no session is left, before something is
+    /// delivered.
     pub redials: usize,
-    /// A node that is busy is asked again, more and more seldom, until so long after it first said so.
+    /// A node that is busy is asked again, more and more seldom, until so long after it first said
+    /// so.
     pub busy_patience: Duration,
-    /// A gateway that says that it is congested is left alone for so long, and twice as long each time that it says so again, up to
-    /// twelve times this.
+    /// A gateway that says that it is congested is left alone for so long, and twice as long each
+    /// time that it says so again, up to twelve times this.
     pub congestion_backoff: Duration,
-    /// When every gateway is congested, they are called again and again until so long after none was left.
+    /// When every gateway is congested, they are called again and again until so long after none
+    /// was left.
     pub congestion_patience: Duration,
     /// Which file it is: only who says so can go on where a transfer was interrupted.
     pub file: Option<FileIdentity>,
@@ -138,8 +144,8 @@ impl Default for SenderConfig {
 }
 
 impl SenderConfig {
-    /// SET as printed: data after the SETACK, window striping, no re-injection. Acknowledgements of the
-    /// session layer stay, since without them a lost gateway would lose octets.
+    /// SET as printed: data after the SETACK, window striping, no re-injection. Acknowledgements of
+    /// the session layer stay, since without them a lost gateway would lose octets.
     pub fn paper() -> Self {
         Self {
             start: Start::AfterSetAck,

@@ -1,4 +1,5 @@
-//! Gateways that have no room: called again after a pause that doubles, whoever else carries meanwhile.
+//! Gateways that have no room: called again after a pause that doubles, whoever else carries
+//! meanwhile.
 
 use alloc::vec::Vec;
 
@@ -66,8 +67,9 @@ impl Sender {
             && !self.sessions.iter().any(TcpManager::is_alive)
     }
 
-    /// No session is alive and no gateway is left that could be called: wait for room, if there may be some. A copy behind the
-    /// request needs no gateway: as long as the node may acknowledge it, nothing has failed.
+    /// No session is alive and no gateway is left that could be called: wait for room, if there may
+    /// be some. A copy behind the request needs no gateway: as long as the node may acknowledge it,
+    /// nothing has failed.
     pub(super) fn lack_room(&mut self, now: Instant) {
         if self.congestion.first().is_some() {
             let since = *self.congestion.none_since.get_or_insert(now);

@@ -1,4 +1,5 @@
-//! The control stream: the request, its answer, and plain TCP where the answer is no (section 4.2.3).
+//! The control stream: the request, its answer, and plain TCP where the answer is no (section
+//! 4.2.3).
 
 use alloc::vec::Vec;
 
@@ -117,7 +118,8 @@ impl Sender {
                 }
                 self.lose_control(now);
             }
-            // A node of a version before copies does so when it reads such a request: it is asked again at once, without one.
+            // A node of a version before copies does so when it reads such a request: it is asked
+            // again at once, without one.
             StreamEvent::Closed(StreamClose::Reset) if self.has_copied() => self.dial_control(now),
             StreamEvent::Closed(_) => self.lose_control(now),
         }
@@ -137,8 +139,8 @@ impl Sender {
         if let Some(control) = self.control_mut() {
             control.copying = Copying::Due;
         }
-        // In one segment with the request, a longer copy would hold up the answer on a slow link: it is written when the request is
-        // on its way.
+        // In one segment with the request, a longer copy would hold up the answer on a slow link:
+        // it is written when the request is on its way.
         if self.length() <= SHORT_COPY {
             self.write_copy();
         }
@@ -183,9 +185,10 @@ impl Sender {
         self.effects.push_back(self.file.part(0, self.length()).write(stream));
     }
 
-    /// Whether a copy of the file follows the next request: a small file is there a round trip before the first session is open.
-    /// Nodes of versions before copies reset the stream, so the next try brings none. A node that was busy is asked without one:
-    /// most of those requests are refused, and each copy would take the time of the node's link.
+    /// Whether a copy of the file follows the next request: a small file is there a round trip
+    /// before the first session is open. Nodes of versions before copies reset the stream, so the
+    /// next try brings none. A node that was busy is asked without one: most of those requests are
+    /// refused, and each copy would take the time of the node's link.
     fn brings_copy(&self) -> bool {
         self.sessions.is_empty()
             && self.config.plan == Plan::Stripe
@@ -196,7 +199,8 @@ impl Sender {
             && self.control().is_some_and(|control| control.tries == 1)
     }
 
-    /// The node may acknowledge the copy on the stream of the request that it has accepted, or give up the transfer there.
+    /// The node may acknowledge the copy on the stream of the request that it has accepted, or give
+    /// up the transfer there.
     pub(super) fn handle_copy(&mut self, now: Instant, event: StreamEvent) {
         let Some(copy) = &mut self.copy else { return };
         match event {
@@ -226,7 +230,8 @@ impl Sender {
         }
     }
 
-    /// How the stream of the copy stands: as long as TCP brings it nearer to the node, it is worth waiting for.
+    /// How the stream of the copy stands: as long as TCP brings it nearer to the node, it is worth
+    /// waiting for.
     pub(super) fn handle_copy_status(&mut self, now: Instant, status: StreamStatus) {
         let patience = self.copy_patience();
         let Some(copy) = &mut self.copy else { return };
@@ -237,15 +242,17 @@ impl Sender {
         copy.backlog = backlog;
     }
 
-    /// How long the sender waits for the acknowledgement of a copy, from ACCEPT or from the last time that TCP has brought some of
-    /// the copy to the node.
+    /// How long the sender waits for the acknowledgement of a copy, from ACCEPT or from the last
+    /// time that TCP has brought some of the copy to the node.
     ///
-    /// Where nothing is lost, the acknowledgement is behind ACCEPT by what the rest of the copy takes on the slowest link, and each
-    /// segment of that shows as progress. If a segment is lost and others follow it, TCP has repaired that after another round
-    /// trip. The last segment is repeated after a time-out of three round trips or more (RFC 6298), or a second. A session takes two
-    /// round trips to bring the file, so it is not worth waiting for that. The request took two round trips, one of them for TCP's
-    /// handshake: that is how long the sender waits. A node on a busy machine that writes the file to a disk before it
-    /// acknowledges it is given some more, and a request that was delayed by losses does not make the wait long.
+    /// Where nothing is lost, the acknowledgement is behind ACCEPT by what the rest of the copy
+    /// takes on the slowest link, and each segment of that shows as progress. If a segment is lost
+    /// and others follow it, TCP has repaired that after another round trip. The last segment is
+    /// repeated after a time-out of three round trips or more (RFC 6298), or a second. A session
+    /// takes two round trips to bring the file, so it is not worth waiting for that. The request
+    /// took two round trips, one of them for TCP's handshake: that is how long the sender waits. A
+    /// node on a busy machine that writes the file to a disk before it acknowledges it is given
+    /// some more, and a request that was delayed by losses does not make the wait long.
     fn copy_patience(&self) -> Duration {
         let most = (self.config.patience * 5).max(LEAST_COPY_PATIENCE);
         self.request_time.clamp(LEAST_COPY_PATIENCE, most)
@@ -292,7 +299,8 @@ impl Sender {
                     self.handle_refusal(now, refuse);
                 }
                 Message::Ack(ack) if !requesting => self.acknowledge(now, &ack),
-                // What is there already. Only the ACCEPT after it makes it count: the next try may find less.
+                // What is there already. Only the ACCEPT after it makes it count: the next try may
+                // find less.
                 Message::Ack(ack) if self.config.file.is_some() && ack_end(&ack) <= self.length() => {
                     if let Some(control) = self.control_mut() {
                         control.has = Some(ack);
@@ -435,8 +443,10 @@ pub(super) fn ack_end(ack: &Ack) -> u64 {
 
 /// Copies up to this many octets share a segment with the request.
 const SHORT_COPY: u64 = 128;
-/// The shortest time that a sender waits for a copy: a node may have to write the file to a slow disk first.
+/// The shortest time that a sender waits for a copy: a node may have to write the file to a slow
+/// disk first.
 const LEAST_COPY_PATIENCE: Duration = Duration::from_millis(200);
-/// How long a node that is busy is left alone, at first and at most. A free node keeps its first place longer than that.
+/// How long a node that is busy is left alone, at first and at most. A free node keeps its first
+/// place longer than that.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);

@@ -1,7 +1,9 @@
-//! The end of a transfer that has failed for good: the node is told, or it would be busy until its patience is over.
+//! The end of a transfer that has failed for good: the node is told, or it would be busy until its
+//! patience is over.
 //!
-//! A session that is open carries CANCEL. If none is, the sender repeats its request, which joins the transfer, and CANCEL follows
-//! the node's ACCEPT on the same control stream. Nodes of versions before that ignore it there.
+//! A session that is open carries CANCEL. If none is, the sender repeats its request, which joins
+//! the transfer, and CANCEL follows the node's ACCEPT on the same control stream. Nodes of versions
+//! before that ignore it there.
 
 use anabranch_wire::set::{Decoder, FileIdentity, Item, Message, Request};
 
@@ -34,9 +36,11 @@ pub(super) struct Farewell {
 }
 
 impl Sender {
-    /// Gives the transfer up for good: the outcome of one that is not over is [`Failure::Cancelled`], and the node forgets it. Of one
-    /// that has failed, the node is told if it was not yet; the sender may call the node once more to say so. To be called before
-    /// the driver closes what is open, and not if the same transfer is tried again soon. Nothing happens to one that was delivered.
+    /// Gives the transfer up for good: the outcome of one that is not over is
+    /// [`Failure::Cancelled`], and the node forgets it. Of one that has failed, the node is told if
+    /// it was not yet; the sender may call the node once more to say so. To be called before the
+    /// driver closes what is open, and not if the same transfer is tried again soon. Nothing
+    /// happens to one that was delivered.
     pub fn give_up(&mut self, now: Instant) {
         self.cancel(now);
         self.farewell.wanted = true;
@@ -64,15 +68,16 @@ impl Sender {
         self.effects.push_back(Effect::Dial { stream, to: self.node, leg: Leg::Control });
     }
 
-    /// Something happened to the stream that [`Sender::bid_farewell`] has dialled; false if `stream` is another one.
+    /// Something happened to the stream that [`Sender::bid_farewell`] has dialled; false if
+    /// `stream` is another one.
     pub(super) fn handle_farewell(&mut self, stream: StreamId, event: &StreamEvent) -> bool {
         let Some((_, decoder)) = self.farewell.stream.as_mut().filter(|(of, _)| *of == stream) else {
             return false;
         };
         match event {
             StreamEvent::Opened => {
-                // Only the length and the digest have to be those of the transfer. Without signature and manifest, most nodes that
-                // have forgotten it do not begin it again.
+                // Only the length and the digest have to be those of the transfer. Without
+                // signature and manifest, most nodes that have forgotten it do not begin it again.
                 let file = self.config.file;
                 let file = file.map(|file| FileIdentity { signature: None, discard: false, ..file });
                 let request = Request { file, ..self.bare_request() };

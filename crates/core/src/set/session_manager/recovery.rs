@@ -1,5 +1,6 @@
-//! What SET does beyond the paper when a session disappoints: octets of a lost or silent session travel
-//! again on the others, and an idle session carries a copy of the chunk that holds up the rest.
+//! What SET does beyond the paper when a session disappoints: octets of a lost or silent session
+//! travel again on the others, and an idle session carries a copy of the chunk that holds up the
+//! rest.
 
 use alloc::vec::Vec;
 use core::cmp::Reverse;
@@ -46,7 +47,8 @@ impl Sender {
         let patience = self.config.patience;
         if gone && (alive && always || self.calls < self.selected * (1 + self.config.redials)) {
             let pause = if alive {
-                // There are new session numbers only when no session is alive: the last ones are spared.
+                // There are new session numbers only when no session is alive: the last ones are
+                // spared.
                 let least = patience * (1 << (self.numbers / 32));
                 (now.saturating_since(lost) / 8).min(LONGEST_PAUSE).max(least).max(SHORTEST_PAUSE)
             } else {
@@ -88,7 +90,8 @@ impl Sender {
     }
 
     pub(super) fn silence_timeout(&self) -> Option<Instant> {
-        // The last one alive has nobody to leave its octets to: TCP and the stall time-out judge it.
+        // The last one alive has nobody to leave its octets to: TCP and the stall time-out judge
+        // it.
         if self.sessions.iter().filter(|s| s.is_alive()).count() < 2 && self.waiting.is_empty() {
             return None;
         }
@@ -115,7 +118,8 @@ impl Sender {
         }
     }
 
-    /// With nothing new to give, idle sessions carry copies of what would otherwise hold up the rest.
+    /// With nothing new to give, idle sessions carry copies of what would otherwise hold up the
+    /// rest.
     pub(super) fn rescue(&mut self, now: Instant) {
         self.rescue_at = None;
         if self.config.reinjection == Reinjection::Off {
@@ -133,10 +137,11 @@ impl Sender {
         }
     }
 
-    /// Copies show what a session is worth, and hold up no other data. A session that has carried less than eight segments and
-    /// has nothing on its way carries a copy of the chunk that the fewest carry: the first chunks of a far gateway take
-    /// the round trips of TCP's slow start, and the policy that judged the path by those would not use it again. If
-    /// nothing is measured at all and one segment holds all chunks, the session carries all.
+    /// Copies show what a session is worth, and hold up no other data. A session that has carried
+    /// less than eight segments and has nothing on its way carries a copy of the chunk that the
+    /// fewest carry: the first chunks of a far gateway take the round trips of TCP's slow start,
+    /// and the policy that judged the path by those would not use it again. If nothing is measured
+    /// at all and one segment holds all chunks, the session carries all.
     fn spread(&mut self, now: Instant, unmeasured: bool) {
         let mut on_the_way = self.on_the_way(now);
         let total: u64 = on_the_way.iter().map(|h| h.end - h.start).sum();
@@ -159,8 +164,8 @@ impl Sender {
         }
     }
 
-    /// Copies the first octets that the node lacks before new ones are given out, if that clearly helps: the
-    /// others are running into the end of the node's buffer.
+    /// Copies the first octets that the node lacks before new ones are given out, if that clearly
+    /// helps: the others are running into the end of the node's buffer.
     pub(super) fn rescue_late(&mut self, now: Instant) {
         if self.config.reinjection == Reinjection::Off {
             return;
@@ -182,8 +187,8 @@ impl Sender {
         !on_the_way.is_empty()
     }
 
-    /// Gives a copy of a chunk to the session that would have it there first, if that is before the original by
-    /// the margin. A session that has shown its rate is preferred to one that has not.
+    /// Gives a copy of a chunk to the session that would have it there first, if that is before the
+    /// original by the margin. A session that has shown its rate is preferred to one that has not.
     fn copy(&mut self, now: Instant, held: &Held, margin: Margin) {
         // Asked for every chunk on its way: most have nobody to carry a copy.
         let spare = |s: &TcpManager| s.is_alive() && !s.suspect && s.status.room() > 0;
@@ -209,9 +214,10 @@ impl Sender {
         self.write(now, helper, held.start, held.end);
     }
 
-    /// How long a chunk will still take on its session: what we said when it was written, or what is before it
-    /// at the rate of today. If it is late, no less than it is late already, and if the session is silent, no
-    /// less than it has been so: who has kept us waiting for so long may do so for as long again.
+    /// How long a chunk will still take on its session: what we said when it was written, or what
+    /// is before it at the rate of today. If it is late, no less than it is late already, and if
+    /// the session is silent, no less than it has been so: who has kept us waiting for so long may
+    /// do so for as long again.
     fn remaining(now: Instant, session: &TcpManager, chunk: &Chunk) -> Duration {
         let promised = chunk.stamp.expected.saturating_since(now);
         let length = chunk.end - chunk.start;
@@ -227,8 +233,8 @@ impl Sender {
         now.saturating_since(chunk.stamp.expected) > promised / 4
     }
 
-    /// Once another session is open, one that has been given octets early and is not open half as long again
-    /// after its call keeps nobody waiting: its octets travel again.
+    /// Once another session is open, one that has been given octets early and is not open half as
+    /// long again after its call keeps nobody waiting: its octets travel again.
     pub(super) fn pass_over_unopened(&mut self, now: Instant) {
         let Some(fastest) = self.sessions.iter().filter_map(|s| s.establishment).min() else { return };
         let overdue = |s: &TcpManager| {
@@ -248,7 +254,8 @@ impl Sender {
     /// The chunks on their way, first to last.
     fn on_the_way(&self, now: Instant) -> Vec<Held> {
         let mut all: Vec<Held> = Vec::new();
-        // One session that is too fast for the others waits for none that has yet to show what it is.
+        // One session that is too fast for the others waits for none that has yet to show what it
+        // is.
         let alone = self.alone(&self.file_view());
         for (index, session) in self.sessions.iter().enumerate().filter(|(_, s)| s.is_alive()) {
             for chunk in session.chunks.iter().filter(|c| !self.acknowledged.covers(c.start, c.end)) {
@@ -315,9 +322,11 @@ enum Margin {
 
 /// The longest time between two calls of a gateway that is gone, while others carry.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
-/// The shortest: without patience, a call that is given up at once would be repeated for ever at one instant.
+/// The shortest: without patience, a call that is given up at once would be repeated for ever at
+/// one instant.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(10);
 /// How often an idle session looks again for something to copy.
 const RESCUE_PERIOD: Duration = Duration::from_millis(50);
-/// Sessions that may carry the same chunk. One whose rate is measured does not count those that have not shown theirs.
+/// Sessions that may carry the same chunk. One whose rate is measured does not count those that
+/// have not shown theirs.
 const MOST_CARRIERS: u32 = 3;

@@ -9,15 +9,17 @@ use crate::time::Instant;
 
 /// The most that a data header takes in either layout.
 const HEADER: u64 = 24;
-/// Chunks that the session which was established fastest may have on its way before anything is known of it.
+/// Chunks that the session which was established fastest may have on its way before anything is
+/// known of it.
 pub(super) const FIRST_CHUNKS: u64 = 8;
 /// Chunks that any other may have.
 const PROBE_CHUNKS: u64 = 4;
-/// Divisor of what is left: the part that a leading session may have on its way beyond what its path needs, if it is the only
-/// one selected, and a quarter of that with each more.
+/// Divisor of what is left: the part that a leading session may have on its way beyond what its
+/// path needs, if it is the only one selected, and a quarter of that with each more.
 const LATE_PART: u64 = 8;
-/// Round trips' worth of octets that a leading session may have on its way while others have not shown that they are slower. Any
-/// may seem to lead then, and what a slow one has on its way holds up all others.
+/// Round trips' worth of octets that a leading session may have on its way while others have not
+/// shown that they are slower. Any may seem to lead then, and what a slow one has on its way holds
+/// up all others.
 const UNSURE: u64 = 8;
 
 impl Sender {
@@ -51,8 +53,9 @@ impl Sender {
         self.sessions[index].write(now, start, part, &mut self.effects);
     }
 
-    /// The largest chunk to cut now: half of a session's part of what is left, and where several sessions share the
-    /// node's buffer, half of that. Towards the end of the file chunks shrink, so that sessions can end together.
+    /// The largest chunk to cut now: half of a session's part of what is left, and where several
+    /// sessions share the node's buffer, half of that. Towards the end of the file chunks shrink,
+    /// so that sessions can end together.
     fn grain(&self, file: &FileView) -> u64 {
         match self.config.striping {
             StripingPolicy::Window | StripingPolicy::Custom(_) => u64::MAX,
@@ -111,7 +114,8 @@ impl Sender {
         let within = end <= self.delivered + self.buffer;
         let reach = (!within).then(|| self.reach(start));
         let first_alive = self.sessions.iter().position(TcpManager::is_alive);
-        // Whoever was established in the shortest time is the best guess before anything is measured.
+        // Whoever was established in the shortest time is the best guess before anything is
+        // measured.
         let alive = self.sessions.iter().enumerate().filter(|(_, s)| s.is_alive());
         let established = alive.filter_map(|(i, s)| s.establishment.map(|took| (took, i)));
         let fastest = established.min().map(|(_, i)| i);
@@ -150,13 +154,13 @@ impl Sender {
         }));
     }
 
-    /// The session that is at least twice as fast as any other, and the octets that it may have on its way however
-    /// little fills its path.
+    /// The session that is at least twice as fast as any other, and the octets that it may have on
+    /// its way however little fills its path.
     ///
-    /// The bound is the node's buffer, but at most a small part of the octets that are left, so that sessions still end
-    /// together. A gateway that has nothing to send until the next chunks arrive sends those in a burst. Its queue
-    /// drops some, and its TCP, which had little in flight, sets its threshold (RFC 5681 section 3.1) far below what
-    /// the path carries.
+    /// The bound is the node's buffer, but at most a small part of the octets that are left, so
+    /// that sessions still end together. A gateway that has nothing to send until the next chunks
+    /// arrive sends those in a burst. Its queue drops some, and its TCP, which had little in
+    /// flight, sets its threshold (RFC 5681 section 3.1) far below what the path carries.
     fn clear_leader(&self, now: Instant) -> Option<(usize, u64)> {
         let (index, leader) = self.leader()?;
         let half = leader.estimate.capacity() / 2;
@@ -169,8 +173,8 @@ impl Sender {
         Some((index, plenty.min(unsure)))
     }
 
-    /// Whether each other session is measured, or has its first chunk on its way for longer than one of session
-    /// `index` takes.
+    /// Whether each other session is measured, or has its first chunk on its way for longer than
+    /// one of session `index` takes.
     fn leads_for_sure(&self, now: Instant, index: usize) -> bool {
         let Some(latency) = self.sessions[index].estimate.latency() else { return false };
         self.others(index).all(|s| {
@@ -191,9 +195,9 @@ impl Sender {
     }
 }
 
-/// How far sessions may write. No octet may reach the node further ahead of what it has delivered than its
-/// buffer is large; but a session delivers in order, so whatever the session itself carries is there by then.
-/// Only the first octet that another session carries counts.
+/// How far sessions may write. No octet may reach the node further ahead of what it has delivered
+/// than its buffer is large; but a session delivers in order, so whatever the session itself
+/// carries is there by then. Only the first octet that another session carries counts.
 #[derive(Debug)]
 struct Reach {
     buffer: u64,
@@ -212,9 +216,9 @@ impl Reach {
     }
 }
 
-/// Octets on its way at which a session gets no more. Before anything is known of it, the one established fastest
-/// may fill a window as TCP does; any other has to show with less what it is.
-/// A clear leader may have `plenty` in any case.
+/// Octets on its way at which a session gets no more. Before anything is known of it, the one
+/// established fastest may fill a window as TCP does; any other has to show with less what it is. A
+/// clear leader may have `plenty` in any case.
 fn enough_for(session: &TcpManager, fastest: bool, plenty: Option<u64>, spare_chunks: u64) -> u64 {
     let chunk = u64::from(session.status.mss);
     match (session.estimate.rate(), fastest) {
@@ -227,8 +231,8 @@ fn enough_for(session: &TcpManager, fastest: bool, plenty: Option<u64>, spare_ch
     }
 }
 
-/// A chunk fills one segment of the wired connection with its header; less only where the window or the file
-/// leaves less, and crumbs not at all while something is on its way.
+/// A chunk fills one segment of the wired connection with its header; less only where the window or
+/// the file leaves less, and crumbs not at all while something is on its way.
 fn chunk_for(session: &TcpManager, available: u64) -> u64 {
     let full = u64::from(session.status.mss).saturating_sub(HEADER).max(1);
     let room = u64::from(session.status.room()).saturating_sub(HEADER);

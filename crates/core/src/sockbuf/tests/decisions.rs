@@ -62,8 +62,8 @@ fn errata_b1_b2_it_takes_what_it_asks_for_if_that_is_unused_and_the_rest_is_divi
     assert!(owner.targets().iter().sum::<u64>() == 1_000_000);
 }
 
-/// All buffers are always full. The links of the striped connection are gone for a while, and single connections take what it
-/// leaves; their bandwidths differ a thousandfold.
+/// All buffers are always full. The links of the striped connection are gone for a while, and
+/// single connections take what it leaves; their bandwidths differ a thousandfold.
 #[test]
 fn each_connection_can_count_on_half_of_an_equal_share() {
     for count in [2, 4, 16, 64] {
@@ -272,7 +272,8 @@ fn a_pool_gets_smaller_as_it_drains() {
     assert_eq!(limits(&owner), [500_000, 500_000]);
     owner.tuner.set_threshold(600_000).unwrap();
     owner.obey();
-    // What is in the first buffer stays; the second has 300 kB, and for now 100 kB too many are out.
+    // What is in the first buffer stays; the second has 300 kB, and for now 100 kB too many are
+    // out.
     assert_eq!((owner.targets(), limits(&owner)), (vec![300_000, 300_000], vec![400_000, 300_000]));
     owner.threshold = 600_000;
     owner.cycle(&[(1, 200_000, vec![]), (2, 0, vec![])]);
@@ -283,7 +284,8 @@ fn a_pool_gets_smaller_as_it_drains() {
     assert_eq!(limits(&owner), [500_000, 500_000]);
 }
 
-/// A striped connection of 1 MB that needs little, and a single one of 1 MB that leaves 900 kB unused.
+/// A striped connection of 1 MB that needs little, and a single one of 1 MB that leaves 900 kB
+/// unused.
 fn figure_5(allocation: Allocation, bandwidth: f64) -> Owner {
     let policy = pid(|pid| pid.allocation = allocation);
     let mut owner = Owner::with(Config { initial: 1_000_000, policy, ..Config::paper() });
@@ -295,16 +297,18 @@ fn figure_5(allocation: Allocation, bandwidth: f64) -> Owner {
 
 #[test]
 fn errata_b1_and_b2_figure_5_as_printed_gives_what_is_not_there() {
-    // 2 BDP are 250 kB: 10 Mbit/s times 0.1 s, twice. The text makes the buffer smaller by kp + ki of the excess.
+    // 2 BDP are 250 kB: 10 Mbit/s times 0.1 s, twice. The text makes the buffer smaller by kp + ki
+    // of the excess.
     let said = figure_5(Allocation::Corrected, 10.0);
     assert_eq!(said.targets(), [1_000_000 - 45_000, 1_000_000 + 45_000]);
     assert_eq!(said.tuner.counters().cut, 0);
-    // The figure makes it larger, by all that is unused: -45 kB < 900 kB. The other one has 2 MB less its own size, times
-    // 30 of 40 Mbit/s. Together 2.65 MB, which the pool cuts.
+    // The figure makes it larger, by all that is unused: -45 kB < 900 kB. The other one has 2 MB
+    // less its own size, times 30 of 40 Mbit/s. Together 2.65 MB, which the pool cuts.
     let printed = figure_5(Allocation::Printed, 10.0);
     assert_eq!(printed.targets(), [2_000_000 - 750_000, 750_000]);
     assert_eq!(printed.tuner.counters().cut, 1);
-    // An output of more than is there is given in full: 2 BDP are 25 MB, and 6 % of the error 1.44 MB.
+    // An output of more than is there is given in full: 2 BDP are 25 MB, and 6 % of the error 1.44
+    // MB.
     let printed = figure_5(Allocation::Printed, 1000.0);
     let other = (1_000_000.0 * 30.0 / 1030.0_f64).round() as u64;
     assert_eq!((printed.targets()[1], printed.tuner.counters().cut), (other, 1));

@@ -60,7 +60,8 @@ fn policy() -> impl Strategy<Value = PolicyConfig> {
     ]
 }
 
-/// Max-min in another way: fill all alike until someone has what it asks for, and go on with the others.
+/// Max-min in another way: fill all alike until someone has what it asks for, and go on with the
+/// others.
 fn max_min(asks: &[u64], pool: f64) -> Vec<f64> {
     let mut order: Vec<usize> = (0..asks.len()).collect();
     order.sort_by_key(|i| asks[*i]);

@@ -1,9 +1,10 @@
-//! A-NewReno: a window between two bounds ("Multipath TCP Over Multi-Hop Heterogeneous Wireless IoT Networks", section IV). Without
-//! losses it moves once in `update_every` rounds, or it is explored and then held: [`AdaptivePhases`].
+//! A-NewReno: a window between two bounds ("Multipath TCP Over Multi-Hop Heterogeneous Wireless IoT
+//! Networks", section IV). Without losses it moves once in `update_every` rounds, or it is explored
+//! and then held: [`AdaptivePhases`].
 //!
-//! Where the paper leaves a choice: fast retransmit sets window and threshold to max(1, floor(w / 2)) segments
-//! (errata M29), and doubling stops at the threshold and at w_max (M21). How well a window performs is what it delivers per
-//! second (M27).
+//! Where the paper leaves a choice: fast retransmit sets window and threshold to max(1, floor(w /
+//! 2)) segments (errata M29), and doubling stops at the threshold and at w_max (M21). How well a
+//! window performs is what it delivers per second (M27).
 
 use super::{Controller, Repair, View, Windows};
 use crate::tcp::congestion::{AdaptiveNewReno, AdaptivePhases};
@@ -196,8 +197,8 @@ mod tests {
         assert_eq!(rounds(&mut window, 7), [2, 2, 4, 4, 4, 7, 7]);
     }
 
-    /// The window after each of `n` rounds, in which a path delivers at most `segments_per_second`; a round trip of 1 s
-    /// holds it back before.
+    /// The window after each of `n` rounds, in which a path delivers at most `segments_per_second`;
+    /// a round trip of 1 s holds it back before.
     fn rounds_at(
         window: &mut Adaptive,
         now: &mut Instant,

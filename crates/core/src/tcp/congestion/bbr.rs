@@ -1,13 +1,16 @@
-//! BBR version 3 (draft-ietf-ccwg-bbr): rate and window follow a model of the path, which consists of the rate at which the
-//! path delivers, its round trip without a queue, and how much in flight it takes without much loss.
+//! BBR version 3 (draft-ietf-ccwg-bbr): rate and window follow a model of the path, which consists
+//! of the rate at which the path delivers, its round trip without a queue, and how much in flight
+//! it takes without much loss.
 //!
 //! * [`model`]: the rate, what acknowledgements in bunches need, and what losses say of the path.
 //! * [`probe`]: the states of ProbeBW, which look for more bandwidth every two to three seconds.
-//! * [`min_rtt`]: the round trip without a queue, and ProbeRTT, which empties the queue to measure it.
+//! * [`min_rtt`]: the round trip without a queue, and ProbeRTT, which empties the queue to measure
+//!   it.
 //!
-//! Names are those of the draft. Where it leaves a choice: there is no offloading to feed, so that the offload budget is the
-//! quantum of the pacing, one segment at low rates; extra_acked is the largest of the last 5 to 10 round trips. ECN is not
-//! implemented. All arithmetic is on integers: bytes, bytes per second, and gains in per cent.
+//! Names are those of the draft. Where it leaves a choice: there is no offloading to feed, so that
+//! the offload budget is the quantum of the pacing, one segment at low rates; extra_acked is the
+//! largest of the last 5 to 10 round trips. ECN is not implemented. All arithmetic is on integers:
+//! bytes, bytes per second, and gains in per cent.
 
 mod min_rtt;
 mod model;
@@ -53,7 +56,8 @@ pub(crate) struct Bbr {
     /// What the last sample or loss said: C.delivered, C.inflight.
     delivered: u64,
     in_flight: u32,
-    /// Segments lost in the round of losses that do not follow each other (for BBRStartupFullLossCnt).
+    /// Segments lost in the round of losses that do not follow each other (for
+    /// BBRStartupFullLossCnt).
     loss_ranges: u32,
     random: u64,
 }
@@ -121,7 +125,8 @@ impl Bbr {
         this
     }
 
-    /// InitPacingRate(): the initial window in a round trip, or in a millisecond while none is measured.
+    /// InitPacingRate(): the initial window in a round trip, or in a millisecond while none is
+    /// measured.
     fn init_pacing_rate(&mut self, srtt: Option<Duration>) {
         let srtt = srtt.filter(|srtt| !srtt.is_zero()).unwrap_or(Duration::from_millis(1));
         self.rate = percent(per_second(self.initial_cwnd.into(), srtt), STARTUP_PACING_GAIN);
@@ -313,7 +318,8 @@ impl Bbr {
         cap.min(self.bounds.inflight_shortterm).max(self.min_pipe_cwnd())
     }
 
-    /// A number below `n`: the same for the same connection, whatever else happens (a linear congruential generator).
+    /// A number below `n`: the same for the same connection, whatever else happens (a linear
+    /// congruential generator).
     fn random_below(&mut self, n: u64) -> u64 {
         self.random =
             self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -400,7 +406,8 @@ impl Controller for Bbr {
         }
     }
 
-    /// The draft leaves marks to a later version, and what it does about a loss is less than RFC 3168 section 5 asks for.
+    /// The draft leaves marks to a later version, and what it does about a loss is less than RFC
+    /// 3168 section 5 asks for.
     fn answers_marks(&self) -> bool {
         false
     }
@@ -451,12 +458,14 @@ impl Controller for Bbr {
     }
 }
 
-/// IsInflightTooHigh() where losses are reported: more than BBR.LossThresh, 2 %, of what was in flight.
+/// IsInflightTooHigh() where losses are reported: more than BBR.LossThresh, 2 %, of what was in
+/// flight.
 fn is_too_high(lost: u64, in_flight: u32) -> bool {
     lost.saturating_mul(50) > u64::from(in_flight)
 }
 
-/// InflightAtLoss(): how much was in flight when the losses passed the threshold, which may be within the segment.
+/// InflightAtLoss(): how much was in flight when the losses passed the threshold, which may be
+/// within the segment.
 fn inflight_at_loss(lost: &LostSegment) -> u32 {
     let before = i64::from(lost.tx_in_flight) - i64::from(lost.size);
     let lost_before = lost.lost.min(u64::from(u32::MAX)) as i64 - i64::from(lost.size);

@@ -113,7 +113,8 @@ mod tests {
         }
     }
 
-    /// Octets that a window of ten segments gains when all of them are acknowledged, one after another.
+    /// Octets that a window of ten segments gains when all of them are acknowledged, one after
+    /// another.
     fn gained(coupling: Coupling) -> u32 {
         let mut coupled = Coupled::new(10 * MSS, 10 * MSS);
         coupled.set_coupling(coupling);
@@ -128,7 +129,8 @@ mod tests {
         // Two subflows alike: alpha is a half, of which each gains a half.
         assert_eq!(gained(Coupling { alpha: Coupling::ONE / 2, total }), 250);
         assert_eq!(gained(Coupling { alpha: Coupling::ONE, total }), 500);
-        // No more than a TCP of its own would, which is a little less than a segment as the window grows meanwhile.
+        // No more than a TCP of its own would, which is a little less than a segment as the window
+        // grows meanwhile.
         assert!((950..=1000).contains(&gained(Coupling { alpha: 100 * Coupling::ONE, total })));
     }
 }

@@ -1,5 +1,6 @@
-//! CUBIC (RFC 9438), in integers: windows are octets, the cubic function counts milliseconds and its root
-//! is the integer cube root. C is 0.4, beta 0.7, and alpha 9/17 = 3 (1 - beta) / (1 + beta).
+//! CUBIC (RFC 9438), in integers: windows are octets, the cubic function counts milliseconds and
+//! its root is the integer cube root. C is 0.4, beta 0.7, and alpha 9/17 = 3 (1 - beta) / (1 +
+//! beta).
 
 use super::{Controller, Repair, View, Windows};
 use crate::time::{Duration, Instant};
@@ -64,7 +65,8 @@ impl Cubic {
 
     fn begin(&mut self, now: Instant, view: &View) -> Epoch {
         if self.fresh {
-            // Section 4.8: after a time-out W_max is the window at which congestion avoidance begins.
+            // Section 4.8: after a time-out W_max is the window at which congestion avoidance
+            // begins.
             self.w_max = self.cwnd;
         }
         let origin = self.w_max.max(self.cwnd);
@@ -95,7 +97,8 @@ impl Cubic {
         self.owed %= cwnd;
     }
 
-    /// W_est += alpha * acked / cwnd (section 4.3), with alpha 1 once the window before the loss is regained.
+    /// W_est += alpha * acked / cwnd (section 4.3), with alpha 1 once the window before the loss is
+    /// regained.
     fn grow_estimate(&self, epoch: &mut Epoch, view: &View, acked: u32) {
         let alpha = if epoch.w_est >= self.cwnd_prior { 17 } else { 9 };
         let unit = 17 * u64::from(self.cwnd.max(1));
@@ -284,7 +287,8 @@ mod tests {
         assert_eq!(window(0), window(100));
     }
 
-    /// RFC 9438 section 4.2: the target is at most one and a half of the window, however far the cubic function is ahead.
+    /// RFC 9438 section 4.2: the target is at most one and a half of the window, however far the
+    /// cubic function is ahead.
     #[test]
     fn the_window_grows_by_half_in_a_round_trip_at_most() {
         let view = View {

@@ -9,7 +9,8 @@ use crate::time::Instant;
 pub(crate) struct NewReno {
     cwnd: u32,
     ssthresh: u32,
-    /// Octets acknowledged towards the next increase in congestion avoidance (RFC 3465 section 2.1).
+    /// Octets acknowledged towards the next increase in congestion avoidance (RFC 3465 section
+    /// 2.1).
     counted: u32,
 }
 

@@ -1,14 +1,16 @@
-//! What a controller is told that works from the rate at which the path delivers (draft-ietf-ccwg-bbr).
+//! What a controller is told that works from the rate at which the path delivers
+//! (draft-ietf-ccwg-bbr).
 
 use crate::time::Duration;
 
-/// What an acknowledgement shows of the path. The figures are of the segment that left last of those that it says have
-/// arrived.
+/// What an acknowledgement shows of the path. The figures are of the segment that left last of
+/// those that it says have arrived.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct RateSample {
     /// RS.delivery_rate: bytes per second, 0 if the interval is too short to tell.
     pub delivery_rate: u64,
-    /// RS.interval: the time in which `delivered` bytes were sent or have arrived, whichever is longer.
+    /// RS.interval: the time in which `delivered` bytes were sent or have arrived, whichever is
+    /// longer.
     pub interval: Duration,
     /// RS.delivered: bytes that have arrived since the segment left.
     pub delivered: u64,

@@ -1,12 +1,15 @@
-//! TCP Westwood+: after a loss the window is what the path was seen to deliver, not half of what it was (Mascolo,
-//! Casetti, Gerla, Sanadidi, Wang: "TCP Westwood", MobiCom 2001; Grieco, Mascolo: "Performance Evaluation and
-//! Comparison of Westwood+, New Reno, and Vegas TCP Congestion Control", CCR 34(2), 2004).
+//! TCP Westwood+: after a loss the window is what the path was seen to deliver, not half of what it
+//! was (Mascolo, Casetti, Gerla, Sanadidi, Wang: "TCP Westwood", MobiCom 2001; Grieco, Mascolo:
+//! "Performance Evaluation and Comparison of Westwood+, New Reno, and Vegas TCP Congestion
+//! Control", CCR 34(2), 2004).
 //!
-//! Once in a round trip the octets acknowledged in it give a sample of the bandwidth, and a low-pass filter the estimate
-//! BWE. Three duplicate acknowledgements or a time-out set ssthresh = max(2, BWE RTTmin / segment). All else is NewReno.
+//! Once in a round trip the octets acknowledged in it give a sample of the bandwidth, and a
+//! low-pass filter the estimate BWE. Three duplicate acknowledgements or a time-out set ssthresh =
+//! max(2, BWE RTTmin / segment). All else is NewReno.
 //!
-//! Where the papers leave a choice: the first sample is the estimate; without one a loss is NewReno's; a loss never makes
-//! the window larger; a silence longer than the time-out gives no sample.
+//! Where the papers leave a choice: the first sample is the estimate; without one a loss is
+//! NewReno's; a loss never makes the window larger; a silence longer than the time-out gives no
+//! sample.
 
 use super::newreno::NewReno;
 use super::{Controller, Repair, View, Windows};
@@ -34,8 +37,8 @@ impl Westwood {
         Self { base, bandwidth: None, rtt: None, since: None, delivered: 0, accounted: 0 }
     }
 
-    /// AckedCount of the MobiCom paper: a duplicate stands for one segment that has arrived; an acknowledgement of more
-    /// than one is delayed, or repeats what duplicates have said.
+    /// AckedCount of the MobiCom paper: a duplicate stands for one segment that has arrived; an
+    /// acknowledgement of more than one is delayed, or repeats what duplicates have said.
     fn count(&mut self, mss: u64, acked: u64) -> u64 {
         if acked == 0 {
             self.accounted += mss;

@@ -1,4 +1,5 @@
-//! Explicit congestion notification (RFC 3168 section 6.1): the agreement, and the marks that are echoed to the peer.
+//! Explicit congestion notification (RFC 3168 section 6.1): the agreement, and the marks that are
+//! echoed to the peer.
 
 use crate::segment::{Ecn, Flags, Segment};
 use crate::tcp::config::EcnMode;
@@ -43,8 +44,8 @@ impl Notification {
         self.marks
     }
 
-    /// The flags of a SYN. Something on the way may drop those that ask for ECN, so that only the first one does (section
-    /// 6.1.1.1).
+    /// The flags of a SYN. Something on the way may drop those that ask for ECN, so that only the
+    /// first one does (section 6.1.1.1).
     pub(super) fn ask(&mut self) -> Flags {
         match (self.mode, self.asked) {
             (EcnMode::Request, Asked::Nothing) => {

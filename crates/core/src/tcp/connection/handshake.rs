@@ -108,7 +108,8 @@ impl Connection {
             seq,
             ack: if answers { self.rx.nxt() } else { Default::default() },
             flags: Flags::SYN.with(if answers { Flags::ACK.with(self.ecn.answer()) } else { self.ecn.ask() }),
-            // What was offered before stands (RFC 9293 section 3.8.6): a repetition may not take it back.
+            // What was offered before stands (RFC 9293 section 3.8.6): a repetition may not take it
+            // back.
             window: if answers { self.rx.window().min(0xffff) as u16 } else { self.rx.syn_window() },
             options: if answers { self.answer(now) } else { self.offer(now) },
             mptcp: match &self.multipath {
@@ -129,8 +130,8 @@ impl Connection {
         }
     }
 
-    /// A SYN-ACK repeats of our offer what the peer has offered too; but the two directions of SACK are
-    /// apart, so ours is said whether or not the peer permits.
+    /// A SYN-ACK repeats of our offer what the peer has offered too; but the two directions of SACK
+    /// are apart, so ours is said whether or not the peer permits.
     fn answer(&mut self, now: Instant) -> Options {
         let ack = self.rx.nxt();
         Options {
@@ -170,7 +171,8 @@ struct SackRoles {
 
 /// RFC 7323 section 2.3.
 const MAX_SHIFT: u8 = 14;
-/// A peer cannot make us send smaller segments, most of which would be headers; Linux has the same number.
+/// A peer cannot make us send smaller segments, most of which would be headers; Linux has the same
+/// number.
 const LEAST_MSS: u16 = 48;
 /// The timestamps option with its padding (RFC 7323 appendix A).
 const STAMPS_LEN: u16 = 12;

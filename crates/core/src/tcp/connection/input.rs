@@ -24,7 +24,8 @@ impl Connection {
         let shift = if segment.flags.contains(Flags::SYN) { 0 } else { self.send_shift };
         match self.check(now, &mut segment) {
             Ok(()) => {
-                // Only now: a segment with an impossible ACK must not set TS.Recent, or PAWS would drop all others.
+                // Only now: a segment with an impossible ACK must not set TS.Recent, or PAWS would
+                // drop all others.
                 self.take_stamp(now, &segment);
                 self.tell_multipath(&segment, segment.seq, shift);
                 self.ecn.receive(&segment);
@@ -49,8 +50,8 @@ impl Connection {
         self.check_ack(now, segment)
     }
 
-    /// The peer's SYN again, or in a simultaneous open its SYN-ACK (RFC 9293 section 3.5 figure 7): by then
-    /// the SYN itself lies before the window and only its ACK counts.
+    /// The peer's SYN again, or in a simultaneous open its SYN-ACK (RFC 9293 section 3.5 figure 7):
+    /// by then the SYN itself lies before the window and only its ACK counts.
     #[inline]
     fn check_syn_received(&mut self, segment: &mut Segment) -> Check {
         let syn = segment.flags.contains(Flags::SYN) && segment.seq == self.rx.irs();
@@ -71,7 +72,8 @@ impl Connection {
         Ok(())
     }
 
-    /// PAWS (RFC 7323 section 5.3), and section 3.2: once agreed on, no segment comes without timestamps.
+    /// PAWS (RFC 7323 section 5.3), and section 3.2: once agreed on, no segment comes without
+    /// timestamps.
     #[inline]
     fn check_timestamps(&mut self, now: Instant, segment: &Segment) -> Check {
         let Some(stamps) = &self.stamps else { return Ok(()) };
@@ -86,10 +88,11 @@ impl Connection {
         Ok(())
     }
 
-    /// First, the sequence number (RFC 9293 section 3.10.7.4): what lies wholly outside of the window is
-    /// answered and dropped. While our window is closed a segment at RCV.NXT still has its ACK processed, and
-    /// always one that may come from a peer who probes: it cannot know whether we took its last octet, so when
-    /// both ends probe and every acknowledgement seems old, neither would ever hear the other.
+    /// First, the sequence number (RFC 9293 section 3.10.7.4): what lies wholly outside of the
+    /// window is answered and dropped. While our window is closed a segment at RCV.NXT still has
+    /// its ACK processed, and always one that may come from a peer who probes: it cannot know
+    /// whether we took its last octet, so when both ends probe and every acknowledgement seems old,
+    /// neither would ever hear the other.
     #[inline]
     fn check_sequence(&mut self, now: Instant, segment: &mut Segment) -> Check {
         let (nxt, window) = (self.rx.nxt(), self.rx.window());
@@ -123,12 +126,14 @@ impl Connection {
         Err(Dropped)
     }
 
-    /// The segment, all of it before RCV.NXT, is what the peer sends again because our acknowledgement was lost: the answer
-    /// echoes the repetition, or the peer would time the first copy (RFC 7323 section 4.3).
+    /// The segment, all of it before RCV.NXT, is what the peer sends again because our
+    /// acknowledgement was lost: the answer echoes the repetition, or the peer would time the first
+    /// copy (RFC 7323 section 4.3).
     ///
-    /// TS.Recent must not be for a blind attacker to set, since PAWS drops what is older. So the segment has what one in
-    /// the window needs: a number that can be in flight and an acceptable acknowledgement (RFC 5961 section 5.2). Besides
-    /// its timestamp has gone on no faster than RFC 7323 section 5.4 lets a clock tick.
+    /// TS.Recent must not be for a blind attacker to set, since PAWS drops what is older. So the
+    /// segment has what one in the window needs: a number that can be in flight and an acceptable
+    /// acknowledgement (RFC 5961 section 5.2). Besides its timestamp has gone on no faster than RFC
+    /// 7323 section 5.4 lets a clock tick.
     fn is_repetition(&self, now: Instant, segment: &Segment) -> bool {
         let (nxt, flags) = (self.rx.nxt(), segment.flags);
         let back = nxt.distance(segment.seq);
@@ -155,7 +160,8 @@ impl Connection {
         }
     }
 
-    /// Second the RST, fourth the SYN, fifth the presence of an ACK (RFC 5961 sections 3.2 and 4.2).
+    /// Second the RST, fourth the SYN, fifth the presence of an ACK (RFC 5961 sections 3.2 and
+    /// 4.2).
     #[inline]
     fn check_flags(&mut self, now: Instant, segment: &Segment) -> Check {
         if segment.flags.contains(Flags::RST) {
@@ -304,9 +310,10 @@ impl Connection {
         }
     }
 
-    /// Old or impossible segments are answered, but bare acknowledgements only so often: else two ends out
-    /// of step would answer each other for ever. Probes of the peer, which gives up without an answer, have a limit of their
-    /// own: a stranger, who cannot guess their numbers, does not use it up.
+    /// Old or impossible segments are answered, but bare acknowledgements only so often: else two
+    /// ends out of step would answer each other for ever. Probes of the peer, which gives up
+    /// without an answer, have a limit of their own: a stranger, who cannot guess their numbers,
+    /// does not use it up.
     fn answer_unacceptable(&mut self, now: Instant, segment: &Segment) {
         if segment.flags.contains(Flags::RST) {
             return;
@@ -356,8 +363,8 @@ pub(super) struct AnswerLimit {
 impl AnswerLimit {
     /// Challenge ACKs (RFC 5961 section 7).
     pub(super) const CHALLENGES: Self = Self::new(10, Duration::from_secs(5));
-    /// Answers to probes. Probes back off, so that few in a second are enough; without a limit two ends that probe each other
-    /// would take answers for probes.
+    /// Answers to probes. Probes back off, so that few in a second are enough; without a limit two
+    /// ends that probe each other would take answers for probes.
     pub(super) const PROBES: Self = Self::new(2, Duration::from_secs(1));
 
     const fn new(most: u8, span: Duration) -> Self {

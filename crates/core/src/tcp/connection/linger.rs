@@ -1,5 +1,5 @@
-//! Connections on which nothing happens: keep-alive (RFC 9293 section 3.8.4), FIN-WAIT-2 without an application, and
-//! TIME-WAIT that gives way to a new connection.
+//! Connections on which nothing happens: keep-alive (RFC 9293 section 3.8.4), FIN-WAIT-2 without an
+//! application, and TIME-WAIT that gives way to a new connection.
 
 use super::{CloseReason, Connection, Segment, State, reset_for};
 use crate::segment::{Flags, SeqNumber};
@@ -45,10 +45,12 @@ impl Connection {
 
     /// [`Connection::close`] by an application that will not read either.
     ///
-    /// Data that was not read, or that arrives afterwards, is lost, and a reset tells the peer (RFC 1122 section 4.2.2.13,
-    /// RFC 2525 section 2.17). FIN-WAIT-2 ends [`Config::fin_wait`](crate::tcp::Config::fin_wait) after it was entered or
-    /// after this call, without a reset. What was written still leaves; but while the peer's window is closed the connection
-    /// ends with a reset once nothing was acknowledged for this time (RFC 6429), however many probes the peer answers.
+    /// Data that was not read, or that arrives afterwards, is lost, and a reset tells the peer (RFC
+    /// 1122 section 4.2.2.13, RFC 2525 section 2.17). FIN-WAIT-2 ends
+    /// [`Config::fin_wait`](crate::tcp::Config::fin_wait) after it was entered or after this call,
+    /// without a reset. What was written still leaves; but while the peer's window is closed the
+    /// connection ends with a reset once nothing was acknowledged for this time (RFC 6429), however
+    /// many probes the peer answers.
     pub fn release(&mut self, now: Instant) {
         if self.released {
             return;
@@ -73,9 +75,11 @@ impl Connection {
     /// No application will read what has arrived.
     fn lose_text(&mut self, now: Instant) {
         match self.state {
-            // `abort` leaves these without a reset. The peer waits for our acknowledgement of its data, and is told.
+            // `abort` leaves these without a reset. The peer waits for our acknowledgement of its
+            // data, and is told.
             State::Closing | State::LastAck => self.reset = Some(self.reset_segment(now)),
-            // The peer has closed and may be gone; what it has sent can no longer be asked for again.
+            // The peer has closed and may be gone; what it has sent can no longer be asked for
+            // again.
             State::TimeWait => return self.rx.discard(),
             State::SynSent
             | State::SynReceived
@@ -88,29 +92,31 @@ impl Connection {
         self.abort(now);
     }
 
-    /// Whether a segment has brought text that no application will read: if so, the connection is reset, and the text is not
-    /// acknowledged.
+    /// Whether a segment has brought text that no application will read: if so, the connection is
+    /// reset, and the text is not acknowledged.
     #[inline]
     pub(super) fn refuses_text(&mut self, now: Instant, segment: &Segment) -> bool {
         let end = segment.seq + segment.payload.len() as u32;
         let refuses = self.released && !segment.payload.is_empty() && end.gt(self.rx.nxt());
         if refuses {
             self.lose_text(now);
-            // As if there were no connection (RFC 9293 section 3.10.7.1): with the number that the peer expects, whatever of
-            // ours it has had.
+            // As if there were no connection (RFC 9293 section 3.10.7.1): with the number that the
+            // peer expects, whatever of ours it has had.
             self.reset = self.reset.take().and(reset_for(segment));
         }
         refuses
     }
 
-    /// Whether a SYN ends this connection, which is in TIME-WAIT, and begins another one (RFC 6191 section 2, RFC 9293
-    /// MAY-2): with [`Config::time_wait_reuse`](crate::tcp::Config::time_wait_reuse), and if the SYN cannot be an old
-    /// duplicate.
+    /// Whether a SYN ends this connection, which is in TIME-WAIT, and begins another one (RFC 6191
+    /// section 2, RFC 9293 MAY-2): with
+    /// [`Config::time_wait_reuse`](crate::tcp::Config::time_wait_reuse), and if the SYN cannot be
+    /// an old duplicate.
     ///
-    /// If so, the connection is closed. Returns the least initial sequence number of the new one, for
+    /// If so, the connection is closed. Returns the least initial sequence number of the new one,
+    /// for
     /// [`Connection::accept`]: nothing of ours that is still in the network can be taken for its data. A driver with an
-    /// unpredictable number `iss` (RFC 9293 section 3.4.1) takes `iss` if `iss.ge(least)`, else `iss + (1 << 31)`, which is
-    /// then above `least` and hardly easier to guess.
+    /// unpredictable number `iss` (RFC 9293 section 3.4.1) takes `iss` if `iss.ge(least)`, else
+    /// `iss + (1 << 31)`, which is then above `least` and hardly easier to guess.
     pub fn give_way(&mut self, now: Instant, syn: &Segment) -> Option<SeqNumber> {
         let has = |flag| syn.flags.contains(flag);
         let opens = has(Flags::SYN) && !has(Flags::ACK) && !has(Flags::RST);
@@ -164,8 +170,8 @@ impl Connection {
         }
     }
 
-    /// When TIME-WAIT is over, or waiting without an application. Data in an open window has the retransmission time-out,
-    /// which gives up by itself.
+    /// When TIME-WAIT is over, or waiting without an application. Data in an open window has the
+    /// retransmission time-out, which gives up by itself.
     pub(super) fn linger_deadline(&self) -> Option<Instant> {
         match self.state {
             State::TimeWait | State::FinWait2 => self.lingers_until,
@@ -198,7 +204,8 @@ impl Connection {
         ends
     }
 
-    /// Keep-alive is for connections that wait for the peer: what is not acknowledged has its own timer.
+    /// Keep-alive is for connections that wait for the peer: what is not acknowledged has its own
+    /// timer.
     fn is_silent(&self) -> bool {
         let waits = match self.state {
             State::Established | State::FinWait2 | State::CloseWait => true,
@@ -217,7 +224,8 @@ impl Connection {
         self.watch.as_ref().filter(|watch| !watch.due && self.is_silent()).map(Watch::deadline)
     }
 
-    /// Asks the peer if it is time to; true if the connection is given up because it has not answered.
+    /// Asks the peer if it is time to; true if the connection is given up because it has not
+    /// answered.
     pub(super) fn watch_fails(&mut self, now: Instant) -> bool {
         let due = self.watch_deadline().is_some_and(|at| at <= now);
         let Some(watch) = self.watch.as_mut().filter(|_| due) else { return false };

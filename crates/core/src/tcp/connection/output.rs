@@ -8,8 +8,8 @@ use crate::tcp::sender::{Mark, Marked, Outgoing};
 use crate::time::Instant;
 
 impl Connection {
-    /// What a hole or a duplicate makes us say comes first and bare, so that the peer can count it (RFC 5681 section 2);
-    /// then the stream; then an acknowledgement that no data took along.
+    /// What a hole or a duplicate makes us say comes first and bare, so that the peer can count it
+    /// (RFC 5681 section 2); then the stream; then an acknowledgement that no data took along.
     #[inline]
     pub(super) fn poll_stream(&mut self, now: Instant) -> Option<Segment> {
         if self.rx.has_report() && self.rx.ack_due() {
@@ -46,8 +46,8 @@ impl Connection {
         self.segment(now, self.tx.control_seq() - back, Flags::ACK, Bytes::new(), sack)
     }
 
-    /// The SACK blocks of a segment with data, which takes less data for them: as many as there is room for among the
-    /// options, and half of the segment at most.
+    /// The SACK blocks of a segment with data, which takes less data for them: as many as there is
+    /// room for among the options, and half of the segment at most.
     #[inline]
     fn data_sack(&mut self) -> SackBlocks {
         if !self.config.sack_on_data || !self.sends_sack || !self.rx.has_holes() {

@@ -1,4 +1,5 @@
-//! Timestamps (RFC 7323 sections 3 to 5): round trips and protection against wrapped sequence numbers.
+//! Timestamps (RFC 7323 sections 3 to 5): round trips and protection against wrapped sequence
+//! numbers.
 //!
 //! The timestamp clock counts milliseconds of the driver's clock, without an offset of its own.
 
@@ -33,7 +34,8 @@ impl Stamps {
         value != self.recent && !self.is_old(now, value)
     }
 
-    /// A clock of at most 1000 ticks in a second can show this after TS.Recent (RFC 7323 section 5.4), and is not old.
+    /// A clock of at most 1000 ticks in a second can show this after TS.Recent (RFC 7323 section
+    /// 5.4), and is not old.
     pub(super) fn is_plausible(&self, now: Instant, value: u32) -> bool {
         let ticks = u64::from(value.wrapping_sub(self.recent));
         ticks <= (now.saturating_since(self.taken) + JITTER).as_millis()
@@ -69,9 +71,9 @@ pub(super) fn round_trip(now: Instant, echo: u32) -> Option<Duration> {
     (ticks < 1 << 31).then(|| Duration::from_millis(u64::from(ticks.max(1))))
 }
 
-/// TS.Recent says nothing after so long a silence. RFC 7323 section 5.5 has 24 days, half of the circle of a clock that counts
-/// milliseconds. Some peers count microseconds: this is half of their circle, as on Linux, and long enough for every old
-/// duplicate to be gone.
+/// TS.Recent says nothing after so long a silence. RFC 7323 section 5.5 has 24 days, half of the
+/// circle of a clock that counts milliseconds. Some peers count microseconds: this is half of their
+/// circle, as on Linux, and long enough for every old duplicate to be gone.
 const OUTDATED: Duration = Duration::from_secs(2147);
 /// By how much one segment's way may be shorter than another's.
 const JITTER: Duration = Duration::from_secs(1);

@@ -1,4 +1,5 @@
-//! What a connection does for the Multipath TCP connection above it (RFC 8684). Without one nothing here runs.
+//! What a connection does for the Multipath TCP connection above it (RFC 8684). Without one nothing
+//! here runs.
 
 use alloc::boxed::Box;
 
@@ -50,8 +51,8 @@ impl Connection {
         self.state == State::SynSent && segment.ack.gt(self.tx.una()) && segment.ack.le(self.tx.max())
     }
 
-    /// The peer does not speak MPTCP: this is a plain connection from now on. `window` is what it has offered, in
-    /// octets, if its window is known.
+    /// The peer does not speak MPTCP: this is a plain connection from now on. `window` is what it
+    /// has offered, in octets, if its window is known.
     pub(crate) fn leave_multipath(&mut self, window: Option<u32>) {
         let Some(multipath) = self.multipath.take() else { return };
         self.tx.set_map(None);
@@ -81,8 +82,8 @@ impl Connection {
         self.multipath.as_deref().map_or(0, |multipath| multipath.overhead() + keys(multipath))
     }
 
-    /// Queues octets that belong at `dsn`; all of them, since the caller has asked for the room. Returns where they
-    /// end on the subflow.
+    /// Queues octets that belong at `dsn`; all of them, since the caller has asked for the room.
+    /// Returns where they end on the subflow.
     pub(crate) fn write_mapped(&mut self, dsn: DataSeqNumber, data: Bytes) -> SeqNumber {
         self.tx.write_mapped(dsn, data)
     }
@@ -164,7 +165,8 @@ impl Connection {
         });
     }
 
-    /// The options of a segment that is about to leave, and how many SACK blocks have room beside them.
+    /// The options of a segment that is about to leave, and how many SACK blocks have room beside
+    /// them.
     #[inline]
     pub(super) fn multipath_options(&mut self, seq: SeqNumber, len: usize, sack: &mut SackBlocks) -> Mptcp {
         let Some(multipath) = &mut self.multipath else { return Mptcp::NONE };
@@ -181,8 +183,8 @@ impl Connection {
         mptcp
     }
 
-    /// What no data segment can say leaves before data. A probe asks for the octet before SND.NXT again, which every
-    /// receiver answers (RFC 9293 section 3.8.4).
+    /// What no data segment can say leaves before data. A probe asks for the octet before SND.NXT
+    /// again, which every receiver answers (RFC 9293 section 3.8.4).
     #[inline]
     pub(super) fn poll_urgent(&mut self, now: Instant) -> Option<Segment> {
         let multipath = self.multipath.as_ref().filter(|multipath| multipath.is_urgent())?;

@@ -1,5 +1,5 @@
-//! Buffers that follow the path: "Dynamic Right-Sizing" of the receiver (Fisk and Feng, LACSI 2001) and a send buffer of
-//! twice the congestion window, both as Linux has them.
+//! Buffers that follow the path: "Dynamic Right-Sizing" of the receiver (Fisk and Feng, LACSI 2001)
+//! and a send buffer of twice the congestion window, both as Linux has them.
 
 use super::{Connection, Pending, stamps};
 use crate::segment::Segment;
@@ -43,9 +43,9 @@ impl Tuning {
         self.shortest = Some(self.shortest.map_or(rtt, |shortest| shortest.min(rtt)));
     }
 
-    /// How long the next round lasts. The peer's echo is believed up to twice the round before, or at first up to our own
-    /// measurement, or what stands for it: an old echo, by idleness or as a lie, would have a long time's reading count as
-    /// that of a round trip.
+    /// How long the next round lasts. The peer's echo is believed up to twice the round before, or
+    /// at first up to our own measurement, or what stands for it: an old echo, by idleness or as a
+    /// lie, would have a long time's reading count as that of a round trip.
     fn next_rtt(&mut self, measured: Option<Duration>) -> Duration {
         let most = self.rtt.map(|rtt| rtt * 2).or(measured).unwrap_or(self.unknown);
         let echoed = self.shortest.take().map(|rtt| rtt.min(most.max(TICK)));
@@ -54,9 +54,9 @@ impl Tuning {
         rtt
     }
 
-    /// The receive buffer for what was read in the round trip that is over, if it is: twice that, since a slow start doubles
-    /// it in the next one, and once more what it has grown by. `read` counts from the beginning; `measured` is our own
-    /// round trip.
+    /// The receive buffer for what was read in the round trip that is over, if it is: twice that,
+    /// since a slow start doubles it in the next one, and once more what it has grown by. `read`
+    /// counts from the beginning; `measured` is our own round trip.
     fn receive_buffer(
         &mut self,
         now: Instant,

@@ -40,9 +40,10 @@ pub enum CloseReason {
     Reset,
     /// The peer refused our SYN.
     Refused,
-    /// R2 time-outs in a row went unanswered, or all keep-alive probes; or nothing was acknowledged for the user timeout
-    /// ([`Connection::set_user_timeout`]). After [`Connection::release`] also: the peer did not close its side, or did not
-    /// open its window, within [`Config::fin_wait`](crate::tcp::Config::fin_wait).
+    /// R2 time-outs in a row went unanswered, or all keep-alive probes; or nothing was acknowledged
+    /// for the user timeout ([`Connection::set_user_timeout`]). After [`Connection::release`] also:
+    /// the peer did not close its side, or did not open its window, within
+    /// [`Config::fin_wait`](crate::tcp::Config::fin_wait).
     TimedOut,
     /// We called [`Connection::abort`], or [`Connection::release`] lost data that was not read.
     Aborted,
@@ -55,8 +56,8 @@ pub enum Event {
     Established,
     /// There is something for [`Connection::read`].
     Readable,
-    /// Octets were acknowledged, or the send buffer has grown: there is room for [`Connection::write`] again, and windows
-    /// have moved.
+    /// Octets were acknowledged, or the send buffer has grown: there is room for
+    /// [`Connection::write`] again, and windows have moved.
     Writable,
     /// The peer has sent FIN, and everything before it can be read.
     PeerClosed,
@@ -89,8 +90,8 @@ pub struct Info {
     pub ssthresh: u32,
     /// The window that the peer last offered, in octets, counted from SND.UNA.
     pub peer_window: u32,
-    /// FlightSize (RFC 5681 section 2), in octets: sent and not acknowledged, without what a time-out has taken for lost and
-    /// that was not sent again.
+    /// FlightSize (RFC 5681 section 2), in octets: sent and not acknowledged, without what a
+    /// time-out has taken for lost and that was not sent again.
     pub in_flight: u32,
     /// Octets written and not yet sent.
     pub unsent: u32,
@@ -108,7 +109,8 @@ pub struct Info {
     pub min_rtt: Option<Duration>,
     /// Smallest round-trip time of the last 5 to 10 s in which any was measured.
     pub recent_rtt: Option<Duration>,
-    /// Octets per second that the peer has acknowledged over the last whole round trip, once there was one.
+    /// Octets per second that the peer has acknowledged over the last whole round trip, once there
+    /// was one.
     pub delivery_rate: Option<u64>,
     /// Present retransmission time-out, back-off included.
     pub rto: Duration,

@@ -1,4 +1,5 @@
-//! The user timeout (RFC 9293 section 3.10.8) as a local choice; the option of RFC 5482 is not sent.
+//! The user timeout (RFC 9293 section 3.10.8) as a local choice; the option of RFC 5482 is not
+//! sent.
 
 use super::Connection;
 use crate::segment::{Segment, SeqNumber};
@@ -14,8 +15,9 @@ pub(super) struct UserTimeout {
 
 impl Connection {
     /// Gives the connection up once what was sent stays without an acknowledgement for so long.
-    /// [`syn_retries`](crate::tcp::Config::syn_retries) and [`data_retries`](crate::tcp::Config::data_retries) still hold;
-    /// `None`, as at the start, leaves it to them alone.
+    /// [`syn_retries`](crate::tcp::Config::syn_retries) and
+    /// [`data_retries`](crate::tcp::Config::data_retries) still hold; `None`, as at the start,
+    /// leaves it to them alone.
     ///
     /// Another length counts from when the clock was started; a first one begins now.
     pub fn set_user_timeout(&mut self, now: Instant, after: Option<Duration>) {
@@ -36,8 +38,9 @@ impl Connection {
         }
     }
 
-    /// A segment has passed all checks when `una` was SND.UNA. A peer that answers a probe of its closed window owes nothing until the
-    /// next: the connection stays open for as long as it answers (RFC 9293 section 3.8.6.1).
+    /// A segment has passed all checks when `una` was SND.UNA. A peer that answers a probe of its
+    /// closed window owes nothing until the next: the connection stays open for as long as it
+    /// answers (RFC 9293 section 3.8.6.1).
     #[inline]
     pub(super) fn note_answer(&mut self, now: Instant, una: SeqNumber) {
         let Some(timeout) = &mut self.user_timeout else { return };

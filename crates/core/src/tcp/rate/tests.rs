@@ -110,7 +110,8 @@ fn losses_are_told_with_their_transmission() {
     assert_eq!((sample.lost, sample.newly_lost), (3000, 3000));
 }
 
-/// A segment that was sent again counts with its last transmission, and its round trip is not known.
+/// A segment that was sent again counts with its last transmission, and its round trip is not
+/// known.
 #[test]
 fn a_retransmission_is_not_timed() {
     let mut rate = Rate::default();

@@ -7,8 +7,8 @@ use crate::time::Instant;
 #[derive(Debug)]
 pub(super) struct AckDelay {
     policy: DelayedAck,
-    /// To be sent at once. More than one when several segments came out of order between two polls: the
-    /// sender counts duplicates.
+    /// To be sent at once. More than one when several segments came out of order between two polls:
+    /// the sender counts duplicates.
     due: u32,
     /// One that waits for company until then.
     waiting: Option<Instant>,
@@ -25,9 +25,9 @@ impl AckDelay {
         Self { policy, due: 0, waiting: None, segments: 0, bytes: 0, largest: 0 }
     }
 
-    /// A segment with `len` bytes came in order and filled no hole; `rmss` is the most that one can carry. Segments that
-    /// are not full count by their bytes (RFC 9293 section 3.8.6.3, SHLD-19). SACK blocks count among these: the segment
-    /// is as full as they let it be.
+    /// A segment with `len` bytes came in order and filled no hole; `rmss` is the most that one can
+    /// carry. Segments that are not full count by their bytes (RFC 9293 section 3.8.6.3, SHLD-19).
+    /// SACK blocks count among these: the segment is as full as they let it be.
     #[inline]
     pub(super) fn segment(&mut self, now: Instant, len: u32, rmss: u32) {
         let DelayedAck::Every { segments, timeout } = self.policy else { return self.in_order() };
@@ -44,8 +44,8 @@ impl AckDelay {
         }
     }
 
-    /// One is owed without delay for what came in order: RCV.NXT has moved, so that what was owed before would
-    /// only look like duplicates.
+    /// One is owed without delay for what came in order: RCV.NXT has moved, so that what was owed
+    /// before would only look like duplicates.
     #[inline]
     pub(super) fn in_order(&mut self) {
         self.due = 1;

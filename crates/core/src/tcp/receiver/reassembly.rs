@@ -7,15 +7,16 @@ use bytes::{Buf, Bytes};
 
 use crate::segment::{SackBlock, SackBlocks, SeqNumber};
 
-/// Pieces past RCV.NXT, sorted and disjoint. The caller bounds them by the window, so all comparisons are
-/// safe.
+/// Pieces past RCV.NXT, sorted and disjoint. The caller bounds them by the window, so all
+/// comparisons are safe.
 #[derive(Debug, Default)]
 pub(crate) struct Reassembly {
     pieces: VecDeque<Piece>,
     /// Runs of touching pieces, the one touched last first (RFC 2018 section 4).
     runs: Vec<SackBlock>,
     octets: u64,
-    /// Pieces that touch are copied into one up to this length: what is smaller holds a whole packet for a few octets.
+    /// Pieces that touch are copied into one up to this length: what is smaller holds a whole
+    /// packet for a few octets.
     small: usize,
 }
 
@@ -157,7 +158,8 @@ pub(crate) fn joined(first: &[u8], second: &[u8], small: usize) -> Option<Bytes>
     (first.len() + second.len() <= small).then(|| [first, second].concat().into())
 }
 
-/// Up to this length chunks are copied into one. Full segments are longer, so that they are never copied.
+/// Up to this length chunks are copied into one. Full segments are longer, so that they are never
+/// copied.
 pub(crate) const fn small(mss: u32) -> usize {
     let half = mss as usize / 2;
     if half < MOST_COPIED { half } else { MOST_COPIED }

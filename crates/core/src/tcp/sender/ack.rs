@@ -47,7 +47,8 @@ impl Sender {
         let repeats = self.is_duplicate(a);
         self.update_window(a);
         self.answered();
-        // RFC 2883 section 4: nothing has arrived that was not known, whether or not we report duplicates ourselves.
+        // RFC 2883 section 4: nothing has arrived that was not known, whether or not we report
+        // duplicates ourselves.
         let duplicate = if self.sacked { sack::duplicate(a.ack, a.sack) } else { None };
         let blocks = &a.sack[usize::from(duplicate.is_some())..];
         let repeated = duplicate.is_some_and(|block| self.take_duplicate(block));
@@ -76,8 +77,9 @@ impl Sender {
         }
         let moved = a.ack.gt(self.una);
         let flight = self.in_flight();
-        // RFC 6675 section 2: where the peer sends SACK, only an acknowledgement that reports something new is a
-        // duplicate, whether or not it moves SND.UNA. Else a packet that the network doubles would look like a loss.
+        // RFC 6675 section 2: where the peer sends SACK, only an acknowledgement that reports
+        // something new is a duplicate, whether or not it moves SND.UNA. Else a packet that the
+        // network doubles would look like a loss.
         let dup = if self.sacked { news > 0 } else { repeats };
         self.bare = if moved { 0 } else { self.bare.saturating_add(u32::from(repeats)) };
         if moved || dup {
@@ -97,7 +99,8 @@ impl Sender {
                 if self.timer != Timer::Idle {
                     self.repair_lost(now, flight);
                 }
-                // A report of a part of a segment says nothing of time, so that the probe is still needed.
+                // A report of a part of a segment says nothing of time, so that the probe is still
+                // needed.
                 if moved || arrivals.any() {
                     self.schedule_probe(now);
                 }
@@ -135,13 +138,15 @@ impl Sender {
             Timing::Spoiled if resent => {
                 let later = |stamp: u32| stamp.wrapping_sub(timestamp(self.first_syn));
                 let answered = a.stamp.filter(|_| self.config.undo).map(later);
-                // The first one has arrived, and only the round trip is longer than the time-out (RFC 3522).
+                // The first one has arrived, and only the round trip is longer than the time-out
+                // (RFC 3522).
                 if answered == Some(0) {
                     self.counts.undone += 1;
                     self.begin_with(self.initial_window());
                 }
                 self.rtt.restart_after_lost_syn();
-                // The echo names the SYN that is answered, so that the time-out need not be a guess (RFC 6298 section 3).
+                // The echo names the SYN that is answered, so that the time-out need not be a guess
+                // (RFC 6298 section 3).
                 if let Some(rtt) = a.echo.filter(|_| answered.is_some_and(|later| later < 1 << 31)) {
                     self.measured(now, rtt, 1);
                 }
@@ -172,8 +177,8 @@ impl Sender {
         }
     }
 
-    /// A time-out. SACK-permitted does not say that the peer sends blocks itself: one that has repeated its acknowledgement
-    /// and never sent any is taken at its word from now on.
+    /// A time-out. SACK-permitted does not say that the peer sends blocks itself: one that has
+    /// repeated its acknowledgement and never sent any is taken at its word from now on.
     pub(super) fn doubt_sack(&mut self) {
         if self.bare >= DUP_THRESH && !self.saw_block {
             self.sacked = false;
@@ -256,8 +261,8 @@ impl Sender {
                 self.congestion.on_slow_start_end(now, &view);
             }
         }
-        // RFC 3168 section 6.1.2. A repair after a time-out has no new data to say CWR with, so that every acknowledgement
-        // may echo.
+        // RFC 3168 section 6.1.2. A repair after a time-out has no new data to say CWR with, so
+        // that every acknowledgement may echo.
         if !echoes || self.marking.is_none() || self.phase == Phase::Loss {
             self.congestion.on_ack(now, &view, acked);
         }
@@ -298,7 +303,8 @@ impl Sender {
         }
     }
 
-    /// Begins a recovery if segments were found lost outside of one. `flight` bytes were in flight before.
+    /// Begins a recovery if segments were found lost outside of one. `flight` bytes were in flight
+    /// before.
     pub(super) fn repair_lost(&mut self, now: Instant, flight: u32) {
         if self.phase == Phase::Open && self.flight.lost() > 0 && self.sacked {
             self.flight_before = flight;
@@ -318,7 +324,8 @@ impl Sender {
         self.inflation = 0;
     }
 
-    /// An acknowledgement says that something arrived out of order. `flight` bytes were in flight before it came.
+    /// An acknowledgement says that something arrived out of order. `flight` bytes were in flight
+    /// before it came.
     fn duplicate(&mut self, now: Instant, flight: u32) {
         match self.phase {
             Phase::Open | Phase::Loss => {
@@ -342,9 +349,9 @@ impl Sender {
         }
     }
 
-    /// No second reduction for the losses of one window (RFC 6582 section 3.2 step 2, RFC 6675 section 5.1).
-    /// Without SACK, duplicates of what a time-out made us send again look the same, so one octet more must
-    /// have been acknowledged.
+    /// No second reduction for the losses of one window (RFC 6582 section 3.2 step 2, RFC 6675
+    /// section 5.1). Without SACK, duplicates of what a time-out made us send again look the same,
+    /// so one octet more must have been acknowledged.
     fn beyond_recover(&self) -> bool {
         if self.sacked { self.una.ge(self.recover) } else { self.una.gt(self.recover) }
     }
@@ -374,7 +381,8 @@ impl Sender {
         // RFC 6675 section 6: what leaves now has a whole time-out to be acknowledged.
         self.restart_timer(now);
         if self.is_marked() {
-            // The window was reduced for this before, and not by a loss that could turn out to be spurious.
+            // The window was reduced for this before, and not by a loss that could turn out to be
+            // spurious.
             self.forget_prior();
         } else {
             let view = self.view(flight, self.repair());
@@ -416,8 +424,8 @@ impl Sender {
         }
     }
 
-    /// `recover` is compared for as long as the connection lives: it must not fall half the sequence space
-    /// behind.
+    /// `recover` is compared for as long as the connection lives: it must not fall half the
+    /// sequence space behind.
     #[inline]
     fn keep_guards_near(&mut self) {
         if self.una.distance(self.recover) > super::MAX_BUFFER as i32 {
@@ -425,7 +433,8 @@ impl Sender {
         }
     }
 
-    /// The window has opened far enough to send: what a probe carried goes out again with all the rest.
+    /// The window has opened far enough to send: what a probe carried goes out again with all the
+    /// rest.
     #[inline]
     fn leave_persist(&mut self) {
         if let Timer::Persist { .. } = self.timer

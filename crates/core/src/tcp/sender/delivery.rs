@@ -3,7 +3,8 @@
 use crate::segment::SeqNumber;
 use crate::time::Instant;
 
-/// Octets acknowledged per time over the last whole round trip in which there was always something under way.
+/// Octets acknowledged per time over the last whole round trip in which there was always something
+/// under way.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Delivery {
     /// When the present round trip began, and how many octets were acknowledged then.
@@ -14,7 +15,8 @@ pub(super) struct Delivery {
 }
 
 impl Delivery {
-    /// SND.UNA has moved to `una`; `max` is just past all that was sent, `acked` how many octets were acknowledged.
+    /// SND.UNA has moved to `una`; `max` is just past all that was sent, `acked` how many octets
+    /// were acknowledged.
     #[inline]
     pub(super) fn moved(&mut self, now: Instant, una: SeqNumber, max: SeqNumber, acked: u64) {
         if let Some((at, before)) = self.began {

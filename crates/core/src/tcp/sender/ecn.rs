@@ -8,8 +8,8 @@ use crate::time::Instant;
 /// ECN, once it is agreed on.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Marking {
-    /// SND.NXT when the window was last reduced for a mark. No second time for the same window: what acknowledges no more
-    /// than this echoes marks of before.
+    /// SND.NXT when the window was last reduced for a mark. No second time for the same window:
+    /// what acknowledges no more than this echoes marks of before.
     reduced: SeqNumber,
     /// CWR is to be said with the next new data.
     cwr_due: bool,
@@ -41,8 +41,9 @@ impl Sender {
         self.marking.is_some_and(|marking| self.una.lt(marking.reduced))
     }
 
-    /// The acknowledgement of `ack` echoes a mark. `flight` bytes were in flight before. One that was overtaken says nothing,
-    /// and neither does one of what left before the window was last reduced, for a mark or a loss.
+    /// The acknowledgement of `ack` echoes a mark. `flight` bytes were in flight before. One that
+    /// was overtaken says nothing, and neither does one of what left before the window was last
+    /// reduced, for a mark or a loss.
     pub(super) fn take_echo(&mut self, now: Instant, ack: SeqNumber, flight: u32) {
         self.keep_reduction();
         let Some(marking) = &mut self.marking else { return };
@@ -59,7 +60,8 @@ impl Sender {
         self.peak.flight = 0;
     }
 
-    /// A mark in an episode: there is congestion, even if nothing was lost, and CWR was said for it.
+    /// A mark in an episode: there is congestion, even if nothing was lost, and CWR was said for
+    /// it.
     #[inline]
     pub(super) fn keep_reduction(&mut self) {
         if self.marking.is_some() && self.phase != Phase::Open {
@@ -67,7 +69,8 @@ impl Sender {
         }
     }
 
-    /// What the segment from `seq` on says: only new data is ECT (RFC 3168 sections 6.1.4 to 6.1.6).
+    /// What the segment from `seq` on says: only new data is ECT (RFC 3168 sections 6.1.4 to
+    /// 6.1.6).
     #[inline]
     pub(super) fn mark(&mut self, seq: SeqNumber, data: u32) -> Marked {
         let Some(marking) = &mut self.marking else { return Marked::default() };

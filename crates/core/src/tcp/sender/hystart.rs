@@ -1,4 +1,5 @@
-//! HyStart++ (RFC 9406): the first slow start ends when the round trip grows, before the queue overflows.
+//! HyStart++ (RFC 9406): the first slow start ends when the round trip grows, before the queue
+//! overflows.
 
 use crate::segment::SeqNumber;
 use crate::time::Duration;
@@ -92,7 +93,8 @@ mod tests {
     use super::*;
     use alloc::vec::Vec;
 
-    /// Rounds of ten segments with these round trips in ms; how slow start went after the last acknowledgement of each.
+    /// Rounds of ten segments with these round trips in ms; how slow start went after the last
+    /// acknowledgement of each.
     fn rounds(hystart: &mut HyStart, rtts: &[u64]) -> Vec<Pace> {
         let mut una = 0;
         let round = |rtt: &u64| {

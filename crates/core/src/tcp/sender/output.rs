@@ -118,9 +118,9 @@ impl Sender {
         }
     }
 
-    /// What may leave next, and where: the peer's window, then the congestion window, then RFC 9293 section
-    /// 3.8.6.2.1. What a time-out has shown as lost leaves in full segments, with new data behind it if there is room
-    /// in the last one.
+    /// What may leave next, and where: the peer's window, then the congestion window, then RFC 9293
+    /// section 3.8.6.2.1. What a time-out has shown as lost leaves in full segments, with new data
+    /// behind it if there is room in the last one.
     #[inline]
     pub(super) fn next_run(&mut self) -> Option<(SeqNumber, Run)> {
         if let Some(new) = self.frto_run() {
@@ -209,7 +209,8 @@ impl Sender {
         let out = self.emit(now, self.una, run);
         self.timing = Timing::Spoiled;
         if self.window.wnd == 0 {
-            // The peer need not take it: it goes out again with what the window admits once it opens.
+            // The peer need not take it: it goes out again with what the window admits once it
+            // opens.
             self.flight.withdraw_all();
             (self.timer, self.last_sent) = (timer, last_sent);
         } else {
@@ -303,8 +304,8 @@ impl Sender {
         }
     }
 
-    /// RFC 5681 section 4.1: after a silence longer than the time-out the window restarts. Probes of a closed window do
-    /// not end a silence.
+    /// RFC 5681 section 4.1: after a silence longer than the time-out the window restarts. Probes
+    /// of a closed window do not end a silence.
     #[inline]
     fn restart_after_idle(&mut self, now: Instant) {
         let silent = self.una == self.max || (self.phase == Phase::Open && self.flight.pipe() == 0);

@@ -1,6 +1,6 @@
-//! Pacing: data leaves in small quanta, one behind the other, at the rate that the congestion control says or that the
-//! window and the round trip come to. Acknowledgements, probes, the first retransmission of a recovery and of a time-out
-//! are not held back.
+//! Pacing: data leaves in small quanta, one behind the other, at the rate that the congestion
+//! control says or that the window and the round trip come to. Acknowledgements, probes, the first
+//! retransmission of a recovery and of a time-out are not held back.
 
 use super::Sender;
 use crate::time::{Duration, Instant};
@@ -44,8 +44,9 @@ impl Pacing {
 }
 
 impl Sender {
-    /// Bytes per second at which data leaves; `None` is as fast as the window lets it. Without a rate of the controller
-    /// it is that of Linux: a window in half a round trip while slow start has far to go, and 1.2 windows in one later.
+    /// Bytes per second at which data leaves; `None` is as fast as the window lets it. Without a
+    /// rate of the controller it is that of Linux: a window in half a round trip while slow start
+    /// has far to go, and 1.2 windows in one later.
     fn pacing_rate(&self) -> Option<u64> {
         if let Some(rate) = self.congestion.pacing_rate() {
             return Some(rate.max(1));
@@ -119,8 +120,8 @@ impl Sender {
     }
 }
 
-/// What leaves together (draft-ietf-ccwg-bbr, "Send Quantum"): a millisecond of data, so that timers stay few. One segment at
-/// least and not two, as there is no offloading to feed.
+/// What leaves together (draft-ietf-ccwg-bbr, "Send Quantum"): a millisecond of data, so that
+/// timers stay few. One segment at least and not two, as there is no offloading to feed.
 fn quantum(rate: u64, mss: u32) -> u32 {
     ((rate / 1000).min(MOST_AT_ONCE) as u32).max(mss)
 }

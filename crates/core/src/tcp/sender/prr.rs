@@ -1,5 +1,6 @@
-//! Proportional Rate Reduction (RFC 9937): how much leaves for each acknowledgement of a recovery, so that the window
-//! falls evenly to where the congestion control wants it and neither stops nor bursts on the way.
+//! Proportional Rate Reduction (RFC 9937): how much leaves for each acknowledgement of a recovery,
+//! so that the window falls evenly to where the congestion control wants it and neither stops nor
+//! bursts on the way.
 
 /// One recovery.
 #[derive(Clone, Copy, Debug, Default)]
@@ -28,7 +29,8 @@ pub(crate) struct Delivery {
 }
 
 impl Prr {
-    /// A recovery begins with `start` bytes in flight, without what the acknowledgement that begins it brings.
+    /// A recovery begins with `start` bytes in flight, without what the acknowledgement that begins
+    /// it brings.
     pub(crate) fn begin(start: u32) -> Self {
         Self { start: start.max(1), by_ack: true, ..Self::default() }
     }
@@ -77,8 +79,9 @@ mod tests {
 
     const MSS: u32 = 1000;
 
-    /// RFC 9937 section 6.2: 20 segments, of which the first is lost, and ten are to remain. Each acknowledgement
-    /// reports one more, and half a segment leaves for each until ten are in the network.
+    /// RFC 9937 section 6.2: 20 segments, of which the first is lost, and ten are to remain. Each
+    /// acknowledgement reports one more, and half a segment leaves for each until ten are in the
+    /// network.
     #[test]
     fn one_loss_halves_the_rate_evenly() {
         let mut prr = Prr::begin(19 * MSS);
@@ -113,8 +116,8 @@ mod tests {
         assert_eq!((share(true), share(false)), (5 * MSS, 10 * MSS * 10 / 30 + 1));
     }
 
-    /// Where more is lost than the window shrinks by, what arrives is replaced, and an acknowledgement that moves SND.UNA
-    /// and shows no loss lets one segment more leave.
+    /// Where more is lost than the window shrinks by, what arrives is replaced, and an
+    /// acknowledgement that moves SND.UNA and shows no loss lets one segment more leave.
     #[test]
     fn many_losses_are_repaired_as_fast_as_acknowledgements_come() {
         let mut prr = Prr::begin(19 * MSS);

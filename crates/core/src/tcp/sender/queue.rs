@@ -4,8 +4,8 @@ use alloc::collections::VecDeque;
 
 use bytes::{Bytes, BytesMut};
 
-/// A run of octets, addressed by distance from its first. Chunks are shared, not copied; only a range that
-/// crosses chunks is.
+/// A run of octets, addressed by distance from its first. Chunks are shared, not copied; only a
+/// range that crosses chunks is.
 #[derive(Debug, Default)]
 pub(crate) struct SendQueue {
     chunks: VecDeque<Chunk>,

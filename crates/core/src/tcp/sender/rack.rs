@@ -1,5 +1,5 @@
-//! RACK-TLP (RFC 8985): a segment is lost when one that was sent sufficiently later has arrived, and a probe finds out
-//! what became of the last segments where nothing follows them.
+//! RACK-TLP (RFC 8985): a segment is lost when one that was sent sufficiently later has arrived,
+//! and a probe finds out what became of the last segments where nothing follows them.
 
 use super::timer::Timer;
 use super::{Phase, Sender};
@@ -17,7 +17,8 @@ pub(super) struct Rack {
     rtt: Duration,
     /// RACK.reordering_seen.
     reordered: bool,
-    /// RACK.reo_wnd_mult, without the one that it begins with: round trips with a report of a spurious retransmission.
+    /// RACK.reo_wnd_mult, without the one that it begins with: round trips with a report of a
+    /// spurious retransmission.
     wider: u32,
     /// RACK.reo_wnd_persist: recoveries after which `wider` is forgotten.
     persist: u32,
@@ -51,8 +52,9 @@ impl Sender {
         self.config.rack_tlp && self.sacked
     }
 
-    /// The first part of RACK_update_reo_wnd() (RFC 8985 section 6.2 step 4). `spurious` says that the peer has had a
-    /// segment twice that we have sent twice. A packet that the network has doubled is no reason to wait longer.
+    /// The first part of RACK_update_reo_wnd() (RFC 8985 section 6.2 step 4). `spurious` says that
+    /// the peer has had a segment twice that we have sent twice. A packet that the network has
+    /// doubled is no reason to wait longer.
     pub(super) fn rack_on_duplicate(&mut self, spurious: bool) {
         if !self.config.dsack {
             return;
@@ -67,7 +69,8 @@ impl Sender {
         }
     }
 
-    /// A recovery is over, fast or after a time-out: the window is as before after 16 without a duplicate.
+    /// A recovery is over, fast or after a time-out: the window is as before after 16 without a
+    /// duplicate.
     pub(super) fn rack_on_recovered(&mut self) {
         self.rack.persist = self.rack.persist.saturating_sub(1);
         if self.rack.persist == 0 {
@@ -90,12 +93,13 @@ impl Sender {
         (self.rack.newest, self.rack.reorder_at) = (None, None);
     }
 
-    /// Step 1 to 5 of RFC 8985 section 6.2, when an acknowledgement has come; `echo` is the round trip by its timestamp.
+    /// Step 1 to 5 of RFC 8985 section 6.2, when an acknowledgement has come; `echo` is the round
+    /// trip by its timestamp.
     pub(super) fn rack_on_ack(&mut self, now: Instant, arrivals: &Arrivals, echo: Option<Duration>) {
         if let (Some(first), None) = (arrivals.first, arrivals.again) {
-            // With each acknowledgement, and in a recovery too: a time-out that lags behind a growing queue is spurious. But what
-            // is acknowledged with a repetition may have waited behind the hole.
-            // One acknowledgement for two segments (RFC 7323 appendix G).
+            // With each acknowledgement, and in a recovery too: a time-out that lags behind a
+            // growing queue is spurious. But what is acknowledged with a repetition may have waited
+            // behind the hole. One acknowledgement for two segments (RFC 7323 appendix G).
             let expected = self.max.distance(first.end).max(0) as u32 / (2 * self.mss) + 1;
             self.measured(now, now.saturating_since(first.at), expected);
         }
@@ -103,8 +107,8 @@ impl Sender {
         for (arrival, again) in [(arrivals.first, false), (arrivals.again, true)] {
             let Some(arrival) = arrival else { continue };
             let rtt = now.saturating_since(arrival.at);
-            // A shorter one is of an earlier transmission, and so is one that is shorter than what the timestamp tells
-            // (step 2), whose clock counts milliseconds.
+            // A shorter one is of an earlier transmission, and so is one that is shorter than what
+            // the timestamp tells (step 2), whose clock counts milliseconds.
             let earlier = rtt < min_rtt || echo.is_some_and(|echo| echo > rtt + TICK);
             let real = !again || !earlier;
             if real && self.rack.newest.is_none_or(|newest| arrival.is_after(&newest)) {
@@ -180,8 +184,9 @@ impl Sender {
         Some(out)
     }
 
-    /// TLP_process_ack() (section 7.4): what the answer to a probe says. `twice` is what it reports as a duplicate (RFC
-    /// 2883); `empty` says that it moves nothing and reports nothing. `flight` bytes were in flight before.
+    /// TLP_process_ack() (section 7.4): what the answer to a probe says. `twice` is what it reports
+    /// as a duplicate (RFC 2883); `empty` says that it moves nothing and reports nothing. `flight`
+    /// bytes were in flight before.
     pub(super) fn answer_probe(
         &mut self,
         now: Instant,

@@ -4,12 +4,13 @@ use alloc::vec::Vec;
 
 use crate::segment::{SackBlock, SeqNumber};
 
-/// The retransmissions since the last loss episode began that the peer has not reported as duplicates. A packet that the
-/// network doubles is none of them, and says nothing of the sender.
+/// The retransmissions since the last loss episode began that the peer has not reported as
+/// duplicates. A packet that the network doubles is none of them, and says nothing of the sender.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Repeats {
     runs: Vec<SackBlock>,
-    /// Some octets left more than twice, or there were too many runs: which copy a report is about is not known.
+    /// Some octets left more than twice, or there were too many runs: which copy a report is about
+    /// is not known.
     unclear: bool,
 }
 
@@ -32,8 +33,8 @@ impl Repeats {
         }
     }
 
-    /// The peer has had `block` twice; true if it was sent again. A block is one duplicate segment (RFC 2883 section 4), so
-    /// that one with more in it than was sent again is none of ours.
+    /// The peer has had `block` twice; true if it was sent again. A block is one duplicate segment
+    /// (RFC 2883 section 4), so that one with more in it than was sent again is none of ours.
     pub(super) fn reported(&mut self, block: SackBlock) -> bool {
         let around = |run: &SackBlock| run.left.le(block.left) && run.right.ge(block.right);
         let Some(i) = self.runs.iter().position(around) else { return false };

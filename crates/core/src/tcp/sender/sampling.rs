@@ -1,5 +1,5 @@
-//! Rate samples for a controller that asks for them: when the application has nothing to send, what an acknowledgement shows
-//! and what was lost.
+//! Rate samples for a controller that asks for them: when the application has nothing to send, what
+//! an acknowledgement shows and what was lost.
 
 use super::{Expired, Phase, Sender};
 use crate::time::Instant;
@@ -17,8 +17,8 @@ impl Sender {
         expired
     }
 
-    /// CheckIfApplicationLimited() (draft-ietf-ccwg-bbr), before anything changes: the window has room, and all that there
-    /// is to send is in flight.
+    /// CheckIfApplicationLimited() (draft-ietf-ccwg-bbr), before anything changes: the window has
+    /// room, and all that there is to send is in flight.
     #[inline]
     pub(super) fn check_app_limited(&mut self) {
         if self.flight.rate.is_some() && !self.more && self.unsent() == 0 && self.flight.lost() == 0 {

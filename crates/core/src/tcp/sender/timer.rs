@@ -1,5 +1,5 @@
-//! The one timer of the sending half: retransmission (RFC 6298 section 5), persist (RFC 9293 section 3.8.6.1), or the
-//! stand-by of a lost route (Holland and Vaidya 1999); never two of them.
+//! The one timer of the sending half: retransmission (RFC 6298 section 5), persist (RFC 9293
+//! section 3.8.6.1), or the stand-by of a lost route (Holland and Vaidya 1999); never two of them.
 
 use super::{Phase, Resend, Sender, Timing};
 use crate::tcp::congestion::Repair;
@@ -19,7 +19,8 @@ pub(super) enum Timer {
         probes: u32,
         due: Probe,
     },
-    /// Something is outstanding, and there is no route: only probes leave, until an acknowledgement comes.
+    /// Something is outstanding, and there is no route: only probes leave, until an acknowledgement
+    /// comes.
     Standby { at: Instant, due: Probe },
 }
 
@@ -97,11 +98,12 @@ impl Sender {
         true
     }
 
-    /// RFC 6298 sections 5.4 to 5.6 and RFC 5681 section 3.1: one segment, and slow start over all that is lost.
+    /// RFC 6298 sections 5.4 to 5.6 and RFC 5681 section 3.1: one segment, and slow start over all
+    /// that is lost.
     fn retransmit_timeout(&mut self, now: Instant) {
         self.counts.timeouts += 1;
-        // One reduction for the losses of one window: a time-out while they are repaired finds the threshold as the
-        // first sign of them has left it.
+        // One reduction for the losses of one window: a time-out while they are repaired finds the
+        // threshold as the first sign of them has left it.
         let again = self.retries > 1 || self.phase != Phase::Open;
         let repair = if again || self.is_marked() { Repair::RepeatedTimeout } else { Repair::FirstTimeout };
         self.doubt_sack();
@@ -150,7 +152,8 @@ impl Sender {
         self.timer = Timer::Persist { at, probes, due: Probe::Due };
     }
 
-    /// Something waits, nothing is out and the window does not let it go (RFC 9293 section 3.8.6.1).
+    /// Something waits, nothing is out and the window does not let it go (RFC 9293 section
+    /// 3.8.6.1).
     pub(super) fn persist(&mut self, now: Instant) {
         let at = now + self.rtt.interval(0);
         self.timer = Timer::Persist { at, probes: 0, due: Probe::Waiting };
@@ -170,8 +173,8 @@ impl Sender {
         }
     }
 
-    /// The route is lost. What is outstanding may wait for it: the window and the time-out stay as they are. Where
-    /// nothing is, or the peer's window is closed, there is nothing to stop.
+    /// The route is lost. What is outstanding may wait for it: the window and the time-out stay as
+    /// they are. Where nothing is, or the peer's window is closed, there is nothing to stop.
     pub(crate) fn stand_by(&mut self, now: Instant) {
         if self.config.elfn.is_some()
             && let Timer::Retransmit(_) = self.timer

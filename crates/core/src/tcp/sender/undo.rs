@@ -1,9 +1,11 @@
-//! Undo of what was done for a loss that was none: the acknowledgements were late, or segments overtook each other.
+//! Undo of what was done for a loss that was none: the acknowledgements were late, or segments
+//! overtook each other.
 //!
-//! A spurious time-out or recovery is found by timestamps (Eifel, RFC 3522), without them after a time-out by what the
-//! next two acknowledgements cover (F-RTO, RFC 5682 section 3.1), and by the peer's reports that it has had all
-//! retransmissions twice (RFC 2883, RFC 3708). Then the window, the threshold and, after a time-out, the round-trip
-//! time are as RFC 4015 wants them, and what is not lost is not sent again.
+//! A spurious time-out or recovery is found by timestamps (Eifel, RFC 3522), without them after a
+//! time-out by what the next two acknowledgements cover (F-RTO, RFC 5682 section 3.1), and by the
+//! peer's reports that it has had all retransmissions twice (RFC 2883, RFC 3708). Then the window,
+//! the threshold and, after a time-out, the round-trip time are as RFC 4015 wants them, and what is
+//! not lost is not sent again.
 
 use super::ack::Acknowledgement;
 use super::output::Run;
@@ -26,7 +28,8 @@ pub(super) struct Undo {
     frto: Frto,
     /// Duplicates that the peer has reported (RFC 3522 section 3.2 step 5).
     duplicates: u64,
-    /// SRTT_prev and RTTVAR_prev (RFC 4015 section 3), until a segment that left after the undo is timed.
+    /// SRTT_prev and RTTVAR_prev (RFC 4015 section 3), until a segment that left after the undo is
+    /// timed.
     resume: Option<(Duration, Duration)>,
 }
 
@@ -71,8 +74,9 @@ impl Sender {
         }
     }
 
-    /// A time-out. RFC 5682 section 3.1 step 1 refuses one during the repair of an earlier one. Here a repeated time-out
-    /// for the same octet goes on, as nothing but the first segment has left again by then.
+    /// A time-out. RFC 5682 section 3.1 step 1 refuses one during the repair of an earlier one.
+    /// Here a repeated time-out for the same octet goes on, as nothing but the first segment has
+    /// left again by then.
     pub(super) fn begin_timeout(&mut self, again: bool) {
         if !again {
             self.begin_episode();
@@ -114,21 +118,24 @@ impl Sender {
                 *left = left.saturating_sub(1);
             }
         } else if self.undo.eifel == Eifel::Armed && self.phase != Phase::Open {
-            // Only a retransmission of the first segment is told from its original by the next acknowledgement.
+            // Only a retransmission of the first segment is told from its original by the next
+            // acknowledgement.
             let stamp = timestamp(now);
             self.undo.eifel = if seq == self.una { Eifel::Sent(stamp) } else { Eifel::Off };
         }
     }
 
-    /// The peer has had `block` twice: whether because we have sent it again. A network that doubles packets doubles
-    /// retransmissions too, and there are more reports than these (RFC 3708 section 3; the rule is that of Linux).
+    /// The peer has had `block` twice: whether because we have sent it again. A network that
+    /// doubles packets doubles retransmissions too, and there are more reports than these (RFC 3708
+    /// section 3; the rule is that of Linux).
     pub(super) fn take_duplicate(&mut self, block: SackBlock) -> bool {
         self.undo.duplicates += 1;
         self.repeats.reported(block) && self.undo.duplicates <= self.counts.retransmissions
     }
 
-    /// Whether an acknowledgement shows that the episode was spurious; if so it is undone. `duplicate` and `repeated`
-    /// say that it reports a duplicate and that this was a retransmission of ours.
+    /// Whether an acknowledgement shows that the episode was spurious; if so it is undone.
+    /// `duplicate` and `repeated` say that it reports a duplicate and that this was a
+    /// retransmission of ours.
     pub(super) fn undo_spurious(
         &mut self,
         now: Instant,
@@ -140,7 +147,8 @@ impl Sender {
         let late = repeated && self.repeats.all_reported();
         let frto = a.stamp.is_none() && self.is_frto(arrivals);
         if self.undo.prior.is_some() && (eifel || late || frto) {
-            // It was the first copy that has arrived, so that it says nothing of those that left before the second.
+            // It was the first copy that has arrived, so that it says nothing of those that left
+            // before the second.
             arrivals.again = None;
             self.undo_episode(now);
         }
@@ -181,7 +189,8 @@ impl Sender {
         }
     }
 
-    /// The new segment that F-RTO wants sent in place of all else; the outer `None` is no such case.
+    /// The new segment that F-RTO wants sent in place of all else; the outer `None` is no such
+    /// case.
     #[inline]
     pub(super) fn frto_run(&self) -> Option<Option<(SeqNumber, Run)>> {
         let (Frto::New(left), Phase::Loss) = (self.undo.frto, self.phase) else { return None };
@@ -190,8 +199,8 @@ impl Sender {
         Some(may.then_some((self.max, run)))
     }
 
-    /// RFC 4015 section 3, steps 5 to 8. The window is that of before the episode, as Linux has it: what is acknowledged
-    /// bounds what leaves at once, since all that was in flight counts again.
+    /// RFC 4015 section 3, steps 5 to 8. The window is that of before the episode, as Linux has it:
+    /// what is acknowledged bounds what leaves at once, since all that was in flight counts again.
     fn undo_episode(&mut self, now: Instant) {
         let Some(prior) = self.undo.prior.take() else { return };
         self.forget_prior();

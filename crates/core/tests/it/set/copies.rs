@@ -32,7 +32,8 @@ fn a_small_file_does_not_wait_for_a_session() {
     }
 }
 
-/// A transfer of `length` bytes whose copy arrives when the test says so, with what else the test changes.
+/// A transfer of `length` bytes whose copy arrives when the test says so, with what else the test
+/// changes.
 fn disturbed(length: usize, node: ReceiverConfig, disturb: impl FnOnce(&mut World)) -> World {
     let paths = [path(40_000, 400), path(40_000, 200)];
     let mut world = World::new(&paths, file(length), SenderConfig::default(), node);
@@ -388,7 +389,8 @@ fn a_node_without_memory_for_copies_takes_the_file_from_sessions() {
     }
 }
 
-/// A request of `length` bytes with the copy flag, and what of the copy follows it, as one read or byte by byte.
+/// A request of `length` bytes with the copy flag, and what of the copy follows it, as one read or
+/// byte by byte.
 fn say(node: &mut Receiver, length: u64, behind: &[u8], at_once: bool) -> StreamId {
     say_as(node, TransferId(1), length, behind, at_once)
 }
@@ -463,7 +465,8 @@ fn what_a_copy_cannot_be_resets_its_stream() {
             let stream = say(&mut node, 5, &behind, at_once);
             node.grant(Instant::ZERO, TransferId(1), 0);
             let (_, delivered, reset) = answers(&mut node, stream);
-            // A second copy of the same bytes is no fault, and nothing is read behind the end of the file.
+            // A second copy of the same bytes is no fault, and nothing is read behind the end of
+            // the file.
             let whole = delivered == [7; 5];
             assert!(reset || whole && grant == Grant::AtOnce, "{behind:?}, {grant:?}, {at_once}");
             assert!(delivered.is_empty() || whole, "{delivered:?}");

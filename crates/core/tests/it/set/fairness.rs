@@ -144,7 +144,8 @@ fn requests_that_are_declined_delay_nobody() {
     }
 }
 
-/// The same, but it never takes its turn: it asks again only for those that are not first, and renews the one that lost its turn.
+/// The same, but it never takes its turn: it asks again only for those that are not first, and
+/// renews the one that lost its turn.
 #[test]
 fn turns_that_are_not_taken_keep_no_node_idle() {
     for honest_period in [997, 3_001, 7_919] {
@@ -158,7 +159,8 @@ fn turns_that_are_not_taken_keep_no_node_idle() {
             let mut next_honest = 31_000;
             let let_in = loop {
                 assert!(next_honest < 60_000, "every {honest_period} ms: never");
-                // The last first: one of them is let in out of its turn, and the next in turn still does not come.
+                // The last first: one of them is let in out of its turn, and the next in turn still
+                // does not come.
                 (1_001..1_016).rev().for_each(|id| _ = node.ask(at(next_honest - 1), id, thief, false));
                 let honest = Some(SenderId::new(1)).filter(|_| thief.is_some());
                 if node.ask(at(next_honest), 7, honest, true) == Answer::Accepted {
@@ -171,7 +173,8 @@ fn turns_that_are_not_taken_keep_no_node_idle() {
     }
 }
 
-/// A sender with any number of transfers that are let in, and that sends nothing: another sender has every second turn.
+/// A sender with any number of transfers that are let in, and that sends nothing: another sender
+/// has every second turn.
 #[test]
 fn a_sender_with_many_transfers_takes_turns_with_the_others() {
     let (thief, honest) = (Some(SenderId::new(666)), Some(SenderId::new(1)));
@@ -223,7 +226,8 @@ fn a_request_of_another_version_is_refused() {
     }
 }
 
-/// The reason why a transfer was given up is told to its own sessions, until another transfer begins.
+/// The reason why a transfer was given up is told to its own sessions, until another transfer
+/// begins.
 #[test]
 fn why_a_transfer_was_given_up_is_not_told_to_sessions_after_the_next_has_begun() {
     let mut node = Node::new(asks());

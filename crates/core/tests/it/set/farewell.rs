@@ -226,7 +226,8 @@ fn nothing_but_cancel_is_read_behind_an_accepted_request() {
     assert_eq!(node.machine.poll_effect(), Some(Effect::Shutdown { stream }));
 }
 
-/// What the sender says for the farewell is a request that a node of a version before this takes as any other.
+/// What the sender says for the farewell is a request that a node of a version before this takes as
+/// any other.
 #[test]
 fn the_farewell_is_a_request_and_cancel() {
     let node = "[fd00::100]:5683".parse().expect("an address");

@@ -94,7 +94,8 @@ fn without_recovery_nobody_is_called_while_others_carry() {
     }
 }
 
-/// There are 255 numbers of sessions, and a report of a session for each: twenty minutes without a gateway need few of either.
+/// There are 255 numbers of sessions, and a report of a session for each: twenty minutes without a
+/// gateway need few of either.
 #[test]
 fn a_gateway_that_never_returns_costs_few_calls() {
     let at = |s| Instant::ZERO + Duration::from_secs(s);

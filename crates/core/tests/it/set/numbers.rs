@@ -1,4 +1,5 @@
-//! Numbers of sessions: the keys of a transfer give each number nonces of its own, so that none may come twice under one request.
+//! Numbers of sessions: the keys of a transfer give each number nonces of its own, so that none may
+//! come twice under one request.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +14,8 @@ struct Failing {
     now: Instant,
     gateways: u16,
     requests: usize,
-    /// The number of each session and the number of sessions that its SETSYN announced, under each request.
+    /// The number of each session and the number of sessions that its SETSYN announced, under each
+    /// request.
     sessions: Vec<(usize, u8, u8)>,
     streams: BTreeSet<StreamId>,
     /// Sessions that are not closed.
@@ -218,8 +220,9 @@ impl Hole {
     }
 }
 
-/// Gateways that accept every session and pass nothing on, as in front of a node that hangs, or whose sessions are reset after
-/// some time: the transfer ends, and what is remembered of it does not grow.
+/// Gateways that accept every session and pass nothing on, as in front of a node that hangs, or
+/// whose sessions are reset after some time: the transfer ends, and what is remembered of it does
+/// not grow.
 #[test]
 fn a_transfer_that_delivers_nothing_ends() {
     for (gateways, close) in [(1, None), (2, None), (4, None), (2, Some(2)), (3, Some(4)), (8, Some(20))] {

@@ -73,7 +73,8 @@ fn what_the_node_says_in_open_wait_comes_after_the_setack_and_whole() {
     assert_eq!(to_sender(&mut relay), Ok(vec![setack(), ack()]));
 }
 
-/// OPEN-WAIT lasts a round trip of the wireless half: a SETACK before it would promise a node that may not have heard yet.
+/// OPEN-WAIT lasts a round trip of the wireless half: a SETACK before it would promise a node that
+/// may not have heard yet.
 #[test]
 fn open_wait_lasts_a_round_trip_of_the_wireless_half() {
     let mut relay = waiting();
@@ -153,7 +154,8 @@ fn a_refused_sender_that_stays_is_reset() {
     }
 }
 
-/// Its early data have filled the window. The relay reads it nevertheless, or would not see it hang up.
+/// Its early data have filled the window. The relay reads it nevertheless, or would not see it hang
+/// up.
 #[test]
 fn a_sender_whose_node_is_not_reached_is_read_until_it_hangs_up() {
     let mut relay = Relay::new(RelayConfig::default());

@@ -48,7 +48,8 @@ proptest! {
         }
     }
 
-    /// The sender is killed and started again, and the node as well or not, until the file is there.
+    /// The sender is killed and started again, and the node as well or not, until the file is
+    /// there.
     #[test]
     fn however_often_it_is_interrupted_the_file_is_the_file(
         lives in proptest::collection::vec((50u64..3000, any::<bool>(), 0usize..5000), 1..6)
@@ -417,7 +418,8 @@ fn a_plain_transfer_that_is_given_up_at_its_end_is_not_acknowledged() {
     assert!(matches!(said[..], [Message::Refuse(Refuse { delivered: 0, .. })]), "{said:?}");
 }
 
-/// Without encryption a bit may change on its way. What an acknowledgement says too much is found out, and travels again.
+/// Without encryption a bit may change on its way. What an acknowledgement says too much is found
+/// out, and travels again.
 #[test]
 fn a_false_acknowledgement_delivers_nothing() {
     let all = LENGTH as u64;

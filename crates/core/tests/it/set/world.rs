@@ -1,5 +1,5 @@
-//! A sender, gateways and a node, joined by streams without TCP: each direction has a rate, a delay and a
-//! window, and delivers everything in order, until somebody dies.
+//! A sender, gateways and a node, joined by streams without TCP: each direction has a rate, a delay
+//! and a window, and delivers everything in order, until somebody dies.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
@@ -155,8 +155,8 @@ impl World {
         self.delivered = octets.into();
     }
 
-    /// The sender is killed, and another started for the same transfer, which does not have the file in memory. Whom it was connected
-    /// to learns that at once.
+    /// The sender is killed, and another started for the same transfer, which does not have the
+    /// file in memory. Whom it was connected to learns that at once.
     pub(crate) fn restart_sender(&mut self, file: Bytes, config: SenderConfig) {
         self.cut(Who::Sender);
         let node = NODE.parse().expect("an address");

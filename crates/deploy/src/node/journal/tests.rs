@@ -34,9 +34,11 @@ struct Simulated {
     now: Contents,
     before: Contents,
     ops: Vec<Op>,
-    /// Octets of the part and the journal beyond which it is full. Records behind the first are in a block that the journal has.
+    /// Octets of the part and the journal beyond which it is full. Records behind the first are in
+    /// a block that the journal has.
     room: Option<u64>,
-    /// The part's next sync fails. Those after it succeed, as they do on Linux: what could not be written is marked as written.
+    /// The part's next sync fails. Those after it succeed, as they do on Linux: what could not be
+    /// written is marked as written.
     is_failing: bool,
 }
 
@@ -202,7 +204,8 @@ fn subject(octets: &[u8], transfer: u64) -> Subject {
     Subject { digest: Sha256::digest(octets).into(), length: octets.len() as u64, transfer }
 }
 
-/// Writes the rest of `octets` in pieces with a checkpoint after every third, and puts it into its place.
+/// Writes the rest of `octets` in pieces with a checkpoint after every third, and puts it into its
+/// place.
 fn transfer(journal: &mut Journal<Simulated>, octets: &[u8], from: u64) {
     for (i, piece) in octets[from as usize..].chunks(40).enumerate() {
         journal.write(piece).expect("there is room");
@@ -245,8 +248,9 @@ fn begin(journal: &mut Journal<Simulated>, subject: Subject, discard: bool) -> F
     found
 }
 
-/// After a cut at any point of `disk`'s life, what is claimed of `octets` is true, nothing that was certain is lost, and the
-/// transfer that goes on ends with the file. `again` cuts that one as well.
+/// After a cut at any point of `disk`'s life, what is claimed of `octets` is true, nothing that was
+/// certain is lost, and the transfer that goes on ends with the file. `again` cuts that one as
+/// well.
 fn cut_everywhere(disk: &Simulated, octets: &[u8], again: bool) -> u64 {
     let mut cuts = 0;
     for n in 0..=disk.ops.len() {
@@ -389,8 +393,8 @@ fn a_journal_does_not_grow_for_ever() {
     assert_eq!(begin(&mut journal, subject(&octets, 1), false), Found::From(100_000));
 }
 
-/// The number of a file is stored before the file has its place: after a cut at any write, no file is there whose number could be
-/// followed by a lower one.
+/// The number of a file is stored before the file has its place: after a cut at any write, no file
+/// is there whose number could be followed by a lower one.
 #[test]
 fn after_a_power_cut_at_any_write_no_lower_number_follows_a_file_that_is_there() {
     let files = [file(2, 300), file(4, 200), file(6, 100)];

@@ -230,7 +230,8 @@ fn only_whole_images_that_are_not_older_are_put_into_place() {
     assert!(special.only(Images::Mcuboot).is_err());
 }
 
-/// What cannot be read may be a later version. A link to itself cannot be opened, and a folder can be opened and not be read.
+/// What cannot be read may be a later version. A link to itself cannot be opened, and a folder can
+/// be opened and not be read.
 #[test]
 fn an_image_whose_version_cannot_be_read_makes_way_for_none() {
     let image = &*mcuboot::tests::image([1, 2, 3], &[9; 300], &[]).leak();
@@ -262,8 +263,8 @@ fn the_number_is_stored_before_the_file_has_its_place() {
     assert_eq!(older, Verdict::Refuse(RefuseReason::Rollback, 0));
 }
 
-/// Octets that go out as they come cannot be taken back. The sender is not told that its file is there, and a command never sees
-/// the end of its input.
+/// Octets that go out as they come cannot be taken back. The sender is not told that its file is
+/// there, and a command never sees the end of its input.
 #[test]
 fn a_wrong_file_that_is_handed_on_as_it_comes_is_not_reported_as_delivered() {
     let folder = TempDir::new().expect("a folder");
@@ -287,7 +288,8 @@ fn a_wrong_file_that_is_handed_on_as_it_comes_is_not_reported_as_delivered() {
     assert_eq!(fs::read(&got).expect("it is there"), b"\n");
 }
 
-/// The sender has not heard that its file is there, and asks again, now with a manifest: nothing is sent, and the number counts.
+/// The sender has not heard that its file is there, and asks again, now with a manifest: nothing is
+/// sent, and the number counts.
 #[test]
 fn a_file_that_came_before_manifests_has_its_number_stored_when_it_is_offered_with_one() {
     let folder = TempDir::new().expect("a folder");

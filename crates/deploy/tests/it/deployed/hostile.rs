@@ -1,4 +1,5 @@
-//! Thousands who call and do not say who they are, beside a good push: what that costs gateway and node.
+//! Thousands who call and do not say who they are, beside a good push: what that costs gateway and
+//! node.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -17,7 +18,8 @@ use crate::deployed::world::*;
 const CALLERS: usize = 10_000;
 /// Sockets of ours that are open at once; the gateway and the node let 64 be half open.
 const HELD: usize = 400;
-/// Octets by which a process may grow, with all that a push needs and 64 half-open connections may hold.
+/// Octets by which a process may grow, with all that a push needs and 64 half-open connections may
+/// hold.
 const MOST: u64 = 8 << 20;
 
 /// Octets of memory that a process has to itself.
@@ -27,7 +29,8 @@ fn resident(process: u32) -> u64 {
     line.split_whitespace().nth(1).and_then(|kib| kib.parse::<u64>().ok()).expect("a number") << 10
 }
 
-/// Some say nothing, some the beginning of a greeting, some nonsense without end. After each call there may be a pause.
+/// Some say nothing, some the beginning of a greeting, some nonsense without end. After each call
+/// there may be a pause.
 fn flood(address: &str, callers: usize, pause: impl Fn(usize)) {
     let mut held = VecDeque::new();
     let garbage = [0x5a; 64 << 10];
@@ -110,7 +113,8 @@ fn a_flood_of_callers_writes_less_than_a_kilobyte_a_second() {
     assert!(!lines.is_empty() && bytes < 2_000, "{bytes} bytes: {lines:?}");
 }
 
-/// A sender, a gateway with a node, and strangers, each with a link of its own. The sender's has 20 Mbit/s.
+/// A sender, a gateway with a node, and strangers, each with a link of its own. The sender's has 20
+/// Mbit/s.
 struct Links {
     sender: String,
     strangers: String,
@@ -144,8 +148,9 @@ impl Links {
     }
 }
 
-/// A push arrives while 10,000 strangers call its gateway and its node, up to 4,000 a second, and the log stays short. What its
-/// speed is then is printed. It is no limit here: the strangers and whatever else runs on this machine take processors from it.
+/// A push arrives while 10,000 strangers call its gateway and its node, up to 4,000 a second, and
+/// the log stays short. What its speed is then is printed. It is no limit here: the strangers and
+/// whatever else runs on this machine take processors from it.
 #[test]
 fn a_push_arrives_while_strangers_on_another_link_call() {
     if skipped() {

@@ -1,4 +1,5 @@
-//! Manifests from `manifest create` to the node's disk: what is taken, what is refused, and what a node remembers of it.
+//! Manifests from `manifest create` to the node's disk: what is taken, what is refused, and what a
+//! node remembers of it.
 
 use std::fs;
 use std::io::Read;
@@ -306,7 +307,8 @@ fn a_node_that_is_killed_at_any_moment_takes_no_lower_number_afterwards() {
     println!("killed {before} times before the file was in its place, {after} times after");
 }
 
-/// The number is stored before a command gets the file: a kill between the two loses the delivery, never the number.
+/// The number is stored before a command gets the file: a kill between the two loses the delivery,
+/// never the number.
 #[test]
 fn a_node_that_is_killed_between_number_and_delivery_takes_the_same_file_again_and_no_older_one() {
     let mut site = Site::new(&with(&["--out", "unused"]));
@@ -341,7 +343,8 @@ fn a_node_with_a_damaged_number_takes_nothing() {
     site.takes("high");
     let stored = site.stored();
     let whole = fs::read(&stored).expect("it is there");
-    // Torn while the node runs: neither a lower nor a higher number is taken, since nobody knows which is which.
+    // Torn while the node runs: neither a lower nor a higher number is taken, since nobody knows
+    // which is which.
     for torn in [&b""[..], b"1", &whole[..whole.len() - 1], b"nonsense\n"] {
         fs::write(&stored, torn).expect("it is there");
         for name in ["low", "higher"] {
@@ -373,7 +376,8 @@ fn a_node_with_a_damaged_number_takes_nothing() {
     site.takes("higher");
 }
 
-/// Neither standard output nor a command without a spool can wait until a file is known to be admitted.
+/// Neither standard output nor a command without a spool can wait until a file is known to be
+/// admitted.
 #[test]
 fn a_device_that_would_hand_on_a_file_before_it_is_whole_does_not_start() {
     let folder = folder(1);
@@ -502,7 +506,8 @@ fn a_push_with_a_manifest_outlives_a_node_that_is_started_again() {
     site.refuses(&site.push("old"), got.as_deref(), ROLLBACK[0], ROLLBACK[1]);
 }
 
-/// Two releases at once: the node takes one at a time, and the earlier one does not go on after the later one.
+/// Two releases at once: the node takes one at a time, and the earlier one does not go on after the
+/// later one.
 #[test]
 fn a_push_that_a_later_release_has_overtaken_is_refused_when_it_goes_on() {
     let site = Site::new(&with(&["--out", "got"]));
@@ -527,7 +532,8 @@ fn a_push_that_a_later_release_has_overtaken_is_refused_when_it_goes_on() {
     assert_eq!(site.number(), Some(3));
 }
 
-/// A node that knows no manifests resets the stream of the request, as docs/reference/set-protocol.md says.
+/// A node that knows no manifests resets the stream of the request, as
+/// docs/reference/set-protocol.md says.
 #[test]
 fn a_node_of_before_manifests_gives_an_error_that_says_so() {
     let folder = folder(1_000);

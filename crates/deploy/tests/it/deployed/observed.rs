@@ -93,7 +93,8 @@ fn metrics_count_what_was_relayed_received_and_refused() {
     }
 }
 
-/// A file of at most 1200 bytes follows its request, with keys or without: no gateway sees anything of it.
+/// A file of at most 1200 bytes follows its request, with keys or without: no gateway sees anything
+/// of it.
 #[test]
 fn a_small_file_leaves_no_session_at_its_gateway() {
     for insecure in [&[][..], &["--insecure"]] {
@@ -166,7 +167,8 @@ fn a_gateway_says_that_a_node_is_gone() {
     assert!(ended("unreachable") >= 1.0, "{page}");
 }
 
-/// Silent callers at the port of metrics keep neither transfers nor, once they are gone, other callers of that port waiting.
+/// Silent callers at the port of metrics keep neither transfers nor, once they are gone, other
+/// callers of that port waiting.
 #[test]
 fn callers_of_metrics_are_few_and_disturb_no_transfer() {
     let folder = folder(100_000);

@@ -9,7 +9,8 @@ use anabranch_testkit::{netns, uninterrupted};
 
 use crate::deployed::world::*;
 
-/// The first octets that a push says to a gateway or a node; then it is killed. `arguments` has `HERE` for where we listen.
+/// The first octets that a push says to a gateway or a node; then it is killed. `arguments` has
+/// `HERE` for where we listen.
 fn recorded(folder: &std::path::Path, arguments: &[&str]) -> Vec<u8> {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let here = listener.local_addr().expect("it is bound").to_string();

@@ -57,7 +57,8 @@ impl Place {
         node.child.wait().expect("it is ours");
     }
 
-    /// What is remembered of pushes that have not come to their end. Digests of files and numbers of greetings are beside it.
+    /// What is remembered of pushes that have not come to their end. Digests of files and numbers
+    /// of greetings are beside it.
     fn pending(&self) -> Vec<PathBuf> {
         let all = fs::read_dir(self.path().join("state/anabranch")).expect("it was made");
         let paths = all.map(|entry| entry.expect("it can be read").path());
@@ -305,8 +306,8 @@ fn a_push_to_a_busy_node_waits_in_line() {
     let mut place = Place::new(3_000_000);
     place.kill_node();
     place.start(&["--pipe", "cat > got"]);
-    // Without its gateway the first push cannot end before the second has been refused. Then it takes half a second, for
-    // which the third has to wait.
+    // Without its gateway the first push cannot end before the second has been refused. Then it
+    // takes half a second, for which the third has to wait.
     place.gateway.signal("-STOP");
     let slow = ["push", "file", "--to", &place.address, "--quiet", "--rate", "50 Mbit/s"];
     let mut first = command(place.path(), &slow);
@@ -376,7 +377,8 @@ fn a_disk_that_is_full_keeps_what_it_has() {
     assert!(there > 15_000_000 && there < OCTETS as u64, "{there}");
 }
 
-/// A file system of 30 MB of the node's own. A file beside which the one before still stands counts as well.
+/// A file system of 30 MB of the node's own. A file beside which the one before still stands counts
+/// as well.
 #[test]
 fn a_disk_that_is_too_small_refuses_before_anything_is_sent() {
     if netns::skipped() {

@@ -1,4 +1,5 @@
-//! Our manifests and those of other programs: `pycose` and `cbor2` verify ours, and we verify theirs.
+//! Our manifests and those of other programs: `pycose` and `cbor2` verify ours, and we verify
+//! theirs.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,7 +15,8 @@ fn here(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/elsewhere").join(name)
 }
 
-/// A Python with what `requirements.txt` names; `None`, and a line that says why, if that cannot be had.
+/// A Python with what `requirements.txt` names; `None`, and a line that says why, if that cannot be
+/// had.
 fn python() -> Option<&'static Path> {
     static PYTHON: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     PYTHON.get_or_init(install).as_deref().inspect_err(|why| println!("SKIPPED: {why}")).ok()
@@ -102,7 +104,8 @@ fn pycose_verifies_our_manifests_and_we_verify_those_of_pycose() {
     assert_eq!((good, bad), (8, 14));
 }
 
-/// What is signed in the draft's examples is what we sign: they are by ES256, which our programs do not have.
+/// What is signed in the draft's examples is what we sign: they are by ES256, which our programs do
+/// not have.
 #[test]
 fn pycose_verifies_the_examples_of_the_draft_as_we_read_them() {
     let Some(python) = python() else { return };

@@ -1,4 +1,5 @@
-//! A relay between two ends of a connection, which changes bits that TCP's checksum would have to notice.
+//! A relay between two ends of a connection, which changes bits that TCP's checksum would have to
+//! notice.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -20,7 +21,8 @@ pub(crate) struct Flip {
     pub(crate) bit: u8,
 }
 
-/// Listens in a namespace in place of somebody, and passes on what it hears. It ends when this is dropped.
+/// Listens in a namespace in place of somebody, and passes on what it hears. It ends when this is
+/// dropped.
 pub(crate) struct Relay {
     netns: String,
     listens: SocketAddr,

@@ -1,6 +1,7 @@
-//! Real processes, kernels' sockets, and everything that goes wrong there: gateways, nodes and pushes that are killed or
-//! stopped, links that are cut, disks that are full, addresses that change, bits that flip. In the end the file is there as it
-//! was, and a gateway that was away has its share again.
+//! Real processes, kernels' sockets, and everything that goes wrong there: gateways, nodes and
+//! pushes that are killed or stopped, links that are cut, disks that are full, addresses that
+//! change, bits that flip. In the end the file is there as it was, and a gateway that was away has
+//! its share again.
 //!
 //! This is the short form; the long one is `cargo xtask campaign deployed-faults`.
 

@@ -28,7 +28,8 @@ const WHOLE: Trial =
     Trial { octets: 200_000_000, rates: [50_000, 20_000, 5_000], gateway: [6, 9], links: [6, 26] };
 const SHORT: Trial = Trial { octets: 10_000_000, rates: [5_000, 2_000, 500], gateway: [3, 5], links: [3, 9] };
 
-/// A gateway that was gone costs a quarter of the undisturbed time at most; links, half of a minute for 20 s.
+/// A gateway that was gone costs a quarter of the undisturbed time at most; links, half of a minute
+/// for 20 s.
 const MOST: f64 = 1.25;
 const BESIDE_OUTAGE: Duration = Duration::from_secs(10);
 
@@ -38,7 +39,8 @@ fn an_outage_costs_little_more_than_itself() {
         return;
     }
     let whole = env::var_os("ANABRANCH_RECOVERY").is_some();
-    // On a busy machine waiting for the processor may cost more than an outage, but hardly three times in a row.
+    // On a busy machine waiting for the processor may cost more than an outage, but hardly three
+    // times in a row.
     let attempts = if whole { 1 } else { 3 };
     let (mut costs, mut busy) = (Vec::new(), Busy::default());
     for attempt in 0..attempts {

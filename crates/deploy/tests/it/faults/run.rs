@@ -26,10 +26,12 @@ use crate::faults::network::{Network, behind};
 use crate::faults::schedule::{Event, Kind, Link, Schedule, Who};
 use crate::programs;
 
-/// A push asks the node four times, for 8 s each, and gives up when nothing was delivered for 120 s.
+/// A push asks the node four times, for 8 s each, and gives up when nothing was delivered for 120
+/// s.
 const REQUEST: Duration = Duration::from_secs(4 * 8);
 const STALL: Duration = Duration::from_secs(120);
-/// What the file itself may take, with all octets sent again, and the end of connections, on a busy machine.
+/// What the file itself may take, with all octets sent again, and the end of connections, on a busy
+/// machine.
 const FILE: Duration = Duration::from_secs(30);
 /// Nobody repeats a push more often, or waits longer in all.
 const TRIES: usize = 60;
@@ -256,7 +258,8 @@ impl<'a> World<'a> {
             if ended.status.success() {
                 return;
             }
-            // A bit of the request has changed: the node waits for the rest of a file that is nowhere.
+            // A bit of the request has changed: the node waits for the rest of a file that is
+            // nowhere.
             if is_flipped && ended.why.contains("another file that is unfinished") {
                 options = vec!["--restart"];
             }
@@ -357,7 +360,8 @@ impl<'a> World<'a> {
             (Some(1), _) => self.failed(&said),
             (Some(130), _) if push.interrupted && said.contains("interrupted: ") => "interrupted".to_owned(),
             (_, Some(9)) if push.killed => "killed".to_owned(),
-            // The signal came before the program had a handler for it, so before it had said anything.
+            // The signal came before the program had a handler for it, so before it had said
+            // anything.
             (_, Some(2)) if push.interrupted && said.is_empty() => "interrupted".to_owned(),
             _ => {
                 self.findings.push(format!("a push ended with {status}: {}", said.trim()));
@@ -399,7 +403,8 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Whether this is the digest of the file that is pushed now or, if that is not delivered, of one before it.
+    /// Whether this is the digest of the file that is pushed now or, if that is not delivered, of
+    /// one before it.
     fn is_known(&self, sha256: &str, is_delivered: bool) -> bool {
         let known = &self.files[if is_delivered { self.now } else { 0 }..=self.now];
         known.iter().any(|file| file.sha256 == sha256)

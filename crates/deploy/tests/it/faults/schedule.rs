@@ -40,7 +40,8 @@ pub(crate) enum Kind {
     Rolling,
     /// The node is gone for up to a minute. One push with `--retry-for` delivers.
     Absent,
-    /// The disk is too small for the first file, which is refused before any of it is sent, and not for the second.
+    /// The disk is too small for the first file, which is refused before any of it is sent, and not
+    /// for the second.
     SmallDisk,
     /// Bits change on the way. The push is repeated until it has delivered.
     Flips,
@@ -48,8 +49,8 @@ pub(crate) enum Kind {
     OtherFile,
     /// The same with a node in C.
     OtherFileToC,
-    /// No gateway reaches the node, which answers the sender. One push says so, and once one does, the file is delivered. Not among
-    /// those that take turns.
+    /// No gateway reaches the node, which answers the sender. One push says so, and once one does,
+    /// the file is delivered. Not among those that take turns.
     Unreached,
 }
 
@@ -134,7 +135,8 @@ impl Schedule {
         let mut drawing = Drawing { random, gateways: gateways as usize, events: Vec::new(), disk: None };
         let other = drawing.of_kind(kind, octets);
         let flips = drawing.flips(kind, octets);
-        // All gateways together need from 1.5 to 5 s for the file, or as long as the events take and then some.
+        // All gateways together need from 1.5 to 5 s for the file, or as long as the events take
+        // and then some.
         let end = drawing.events.iter().map(|(at, _)| at.as_millis() as u64).max().unwrap_or(0);
         let time = match kind {
             Kind::Return | Kind::Rolling => end + 13_000,
@@ -180,7 +182,8 @@ impl Drawing {
             Kind::Rolling => self.rolling(),
             Kind::Absent => self.absent(),
             Kind::SmallDisk => {
-                // Beside the node's reserve of 1 MiB, and 128 KiB for journals, there is room for the second file.
+                // Beside the node's reserve of 1 MiB, and 128 KiB for journals, there is room for
+                // the second file.
                 let room = self.random.range(octets / 10..=octets * 9 / 10);
                 self.disk = Some(room + (1 << 20) + (1 << 17));
                 return Some(self.random.range(0..=room / 2));
@@ -236,8 +239,8 @@ impl Drawing {
         }
     }
 
-    /// Bits that change before the node and before each gateway, in early connections, as often in the first octets, which are
-    /// headers, as behind them.
+    /// Bits that change before the node and before each gateway, in early connections, as often in
+    /// the first octets, which are headers, as behind them.
     fn flips(&mut self, kind: Kind, octets: u64) -> Vec<Vec<Flip>> {
         if kind != Kind::Flips {
             return Vec::new();

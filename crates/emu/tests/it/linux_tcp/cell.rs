@@ -1,6 +1,6 @@
-//! What is tried: every option on and off at each end, every condition, both versions of IP and every order of closing,
-//! each with either end as the one that opens; ECN and D-SACK, agreed on and refused; and
-//! `Config::modern()`.
+//! What is tried: every option on and off at each end, every condition, both versions of IP and
+//! every order of closing, each with either end as the one that opens; ECN and D-SACK, agreed on
+//! and refused; and `Config::modern()`.
 
 use anabranch_core::tcp::{Config, EcnMode, RtoConfig, SackRole};
 use anabranch_core::time::Duration;

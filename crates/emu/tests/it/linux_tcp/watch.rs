@@ -20,8 +20,9 @@ pub(crate) struct Seen {
     pub(crate) fins: u64,
     /// Resets of a connection.
     pub(crate) resets: u64,
-    /// Resets after it has heard that its FIN came: then it may know nothing of the connection any more, and must
-    /// answer a segment that was late so (RFC 9293 section 3.10.7.1). The peer has all by then and is in TIME-WAIT.
+    /// Resets after it has heard that its FIN came: then it may know nothing of the connection any
+    /// more, and must answer a segment that was late so (RFC 9293 section 3.10.7.1). The peer has
+    /// all by then and is in TIME-WAIT.
     pub(crate) resets_afterwards: u64,
     /// Segments that acknowledge, or say by SACK to have, what had not come.
     pub(crate) false_claims: u64,
@@ -53,8 +54,8 @@ pub(crate) struct SeenEcn {
     pub(crate) wrongly_capable: u64,
     /// Segments with ECE after the handshake.
     pub(crate) echoes: u64,
-    /// Segments with an ECE that is not due, or without one that is. Exact only for our end: a segment
-    /// of the kernel may have left its TCP before the mark arrived there.
+    /// Segments with an ECE that is not due, or without one that is. Exact only for our end: a
+    /// segment of the kernel may have left its TCP before the mark arrived there.
     pub(crate) wrong_echoes: u64,
     /// Segments with CWR after the handshake.
     pub(crate) reduced: u64,

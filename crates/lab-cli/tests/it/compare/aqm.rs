@@ -1,5 +1,5 @@
-//! Queue disciplines behind which flows share a bottleneck, ours and ns-3's: how long packets wait for the transmitter, and what the flows
-//! carry, once they have found their rates.
+//! Queue disciplines behind which flows share a bottleneck, ours and ns-3's: how long packets wait
+//! for the transmitter, and what the flows carry, once they have found their rates.
 
 use std::collections::BTreeMap;
 use std::env;

@@ -1,5 +1,6 @@
-//! Queue disciplines, ours and ns-3's, at which the same packets come at the same times: no transport can make the difference. ns-3's
-//! device has room for a packet behind the discipline, which therefore decides earlier.
+//! Queue disciplines, ours and ns-3's, at which the same packets come at the same times: no
+//! transport can make the difference. ns-3's device has room for a packet behind the discipline,
+//! which therefore decides earlier.
 
 use std::collections::BTreeMap;
 use std::env;

@@ -17,19 +17,21 @@ const FLOWS: &str = include_str!("flows.py");
 const PORT: &str = "5001";
 /// The second node's address.
 const TO: &str = "fd00::2";
-/// What differs from the defaults in a namespace: no connection learns from the last, and buffers hold several times
-/// the largest bandwidth-delay product and queue of the grid (600 packets), so that they are never the limit.
+/// What differs from the defaults in a namespace: no connection learns from the last, and buffers
+/// hold several times the largest bandwidth-delay product and queue of the grid (600 packets), so
+/// that they are never the limit.
 const SYSCTLS: [(&str, &str); 3] = [
     ("tcp_no_metrics_save", "1"),
     ("tcp_rmem", "4096 8388608 33554432"),
     ("tcp_wmem", "4096 4194304 33554432"),
 ];
 
-/// The emulator is too late if more than 1 % of its batches are later than this, in seconds: a tenth of the shortest
-/// one-way delay of the grid.
+/// The emulator is too late if more than 1 % of its batches are later than this, in seconds: a
+/// tenth of the shortest one-way delay of the grid.
 const LATE: f64 = 0.0005;
-/// The emulator is too late if any batch is later than this, in seconds: the shortest round trip. A processor that
-/// real-time threads use up gives them a pause of 50 ms in each second, which is few batches.
+/// The emulator is too late if any batch is later than this, in seconds: the shortest round trip. A
+/// processor that real-time threads use up gives them a pause of 50 ms in each second, which is few
+/// batches.
 const STALL: f64 = 0.010;
 
 /// How much the machine let emulator and connections wait.
@@ -39,12 +41,14 @@ pub(super) struct Lag {
     pub(super) p99: f64,
     /// At worst.
     pub(super) max: f64,
-    /// Processors that other programs left: the ends of the connections, unlike the emulator, wait for theirs.
+    /// Processors that other programs left: the ends of the connections, unlike the emulator, wait
+    /// for theirs.
     pub(super) processors: f64,
 }
 
 impl Lag {
-    /// The machine was too busy, so that packets came in bursts: these are not the figures of the cell.
+    /// The machine was too busy, so that packets came in bursts: these are not the figures of the
+    /// cell.
     pub(super) fn is_late(self) -> bool {
         self.p99 > LATE || self.max > STALL || self.processors < enough()
     }
@@ -133,11 +137,12 @@ impl Ends {
         Self { names, _broom: broom }
     }
 
-    /// Runs `anabranch-lab emulate` with these arguments, and flows from the one end to the other, which are its first two nodes.
+    /// Runs `anabranch-lab emulate` with these arguments, and flows from the one end to the other,
+    /// which are its first two nodes.
     pub(super) fn emulate(&self, arguments: &[&str], flows: Flows) -> Result<Emulated, String> {
         let [from, to] = &self.names;
-        // The link keeps its time whatever else this machine does. The flows have the usual priority: their buffers
-        // hold seconds.
+        // The link keeps its time whatever else this machine does. The flows have the usual
+        // priority: their buffers hold seconds.
         let program = assert_cmd::cargo::cargo_bin!("anabranch-lab");
         let mut command = if may_be_real_time() {
             let mut command = mortal("chrt", Farewell::Interrupt);

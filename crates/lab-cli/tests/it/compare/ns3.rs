@@ -22,8 +22,8 @@ pub(super) struct Program {
 }
 
 impl Program {
-    /// Compiles a source of this folder with these modules of ns-3. `None` without ns-3 or a compiler, and says so. The
-    /// package is not installed here: it is large.
+    /// Compiles a source of this folder with these modules of ns-3. `None` without ns-3 or a
+    /// compiler, and says so. The package is not installed here: it is large.
     pub(super) fn compile(source: &str, modules: &[&str]) -> Option<Self> {
         if !Path::new(HEADER).exists() || Command::new("g++").arg("--version").output().is_err() {
             skipped(

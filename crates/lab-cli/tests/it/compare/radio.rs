@@ -1,6 +1,8 @@
-//! Our radios and ns-3's, side by side: IEEE 802.15.4, 802.11b, and AODV over 802.11b among nodes that stand or move.
+//! Our radios and ns-3's, side by side: IEEE 802.15.4, 802.11b, and AODV over 802.11b among nodes
+//! that stand or move.
 //!
-//! Both simulate the same cell: the same places, powers, frames and constants, five runs each. `radio.cc` is ns-3's side.
+//! Both simulate the same cell: the same places, powers, frames and constants, five runs each.
+//! `radio.cc` is ns-3's side.
 
 use std::env;
 use std::fmt::{self, Write};
@@ -139,7 +141,8 @@ enum Rule {
     NoBlacklist,
     /// Both sides send Hello messages.
     Hello,
-    /// ns-3's AODV is told of all packets that the MAC gives up, and takes no neighbour for gone that is only silent.
+    /// ns-3's AODV is told of all packets that the MAC gives up, and takes no neighbour for gone
+    /// that is only silent.
     Feedback,
     /// The same, and on both sides only destinations answer requests.
     DestinationOnly,
@@ -150,7 +153,8 @@ enum Rule {
 enum Scene {
     /// Saturated senders on a circle of 10 m.
     Star { senders: u32, psdu: u16, rule: Rule },
-    /// Senders at 18 m and `other` metres on both sides of the receiver, with `rate` frames per second each.
+    /// Senders at 18 m and `other` metres on both sides of the receiver, with `rate` frames per
+    /// second each.
     Hidden { other: f64, rate: f64 },
     /// One sender of broadcasts.
     Prr { distance: f64, psdu: u16 },
@@ -167,10 +171,11 @@ enum Scene {
 /// What one run has measured.
 #[derive(Clone, Copy, PartialEq, Debug)]
 struct Figures {
-    /// Frames or packets per second that arrived; for [`Group::Prr`] and [`Group::Mobility`] the share of those sent.
+    /// Frames or packets per second that arrived; for [`Group::Prr`] and [`Group::Mobility`] the
+    /// share of those sent.
     delivered: f64,
-    /// Data frames per second that were on air; for [`Group::Mobility`] messages of AODV, sent or passed on, for each
-    /// packet that arrived, Hello messages left out.
+    /// Data frames per second that were on air; for [`Group::Mobility`] messages of AODV, sent or
+    /// passed on, for each packet that arrived, Hello messages left out.
     on_air: f64,
 }
 
@@ -403,8 +408,8 @@ fn o_qpsk(exponent: f64) -> RadioConfig {
     })
 }
 
-/// All frames at one rate; what is sensed so far is received within 100 m; a frame is received with ten times the power
-/// of all else.
+/// All frames at one rate; what is sensed so far is received within 100 m; a frame is received with
+/// ten times the power of all else.
 fn dsss(rate: Rate, sensed: f64, rts: bool) -> WifiConfig {
     let base = WifiConfig::dsss(100.0).with_data_rate(rate).with_rts_threshold(if rts { 0 } else { 2347 });
     WifiConfig {
@@ -669,8 +674,8 @@ impl Row {
         Some(Self { cell, delivered: pair(|run| run.delivered)?, on_air: pair(|run| run.on_air)? })
     }
 
-    /// Ours beyond ns-3's: as a share of it, or for [`Group::Prr`] the plain difference; for [`Group::Mobility`] the larger of
-    /// those of both figures.
+    /// Ours beyond ns-3's: as a share of it, or for [`Group::Prr`] the plain difference; for
+    /// [`Group::Mobility`] the larger of those of both figures.
     fn difference(&self) -> f64 {
         let beyond = |pair: &[Summary; 2]| match [pair[0].mean, pair[1].mean] {
             [theirs, ours] if theirs == ours => 0.0,
@@ -684,7 +689,8 @@ impl Row {
         }
     }
 
-    /// As [`Row::is_within`] for a short run, in which few messages are sent: of nodes that move by what is delivered alone.
+    /// As [`Row::is_within`] for a short run, in which few messages are sent: of nodes that move by
+    /// what is delivered alone.
     fn is_nearly_within(&self, times: f64) -> bool {
         let [theirs, ours] = [&self.delivered[0], &self.delivered[1]].map(|delivered| delivered.mean);
         match self.cell.group() {

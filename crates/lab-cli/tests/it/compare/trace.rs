@@ -1,6 +1,8 @@
-//! Our TCP and Linux's over a cellular trace: `scenarios/cellular.toml`, and the same between two namespaces.
+//! Our TCP and Linux's over a cellular trace: `scenarios/cellular.toml`, and the same between two
+//! namespaces.
 //!
-//! The trace begins with the emulation, and the flow some tenths of a second later; in the simulation it begins at the same moment.
+//! The trace begins with the emulation, and the flow some tenths of a second later; in the
+//! simulation it begins at the same moment.
 
 use std::env;
 use std::fmt::Write;
@@ -20,7 +22,8 @@ use super::{number, publish, side_by_side};
 
 /// The names of a congestion control: ours, and the kernel's.
 const CONTROLLERS: [[&str; 2]; 3] = [["newreno", "reno"], ["cubic", "cubic"], ["bbr", "bbr"]];
-/// The emulator is too late if more than 1 % of its batches are later than this, in seconds: a tenth of the one-way delay.
+/// The emulator is too late if more than 1 % of its batches are later than this, in seconds: a
+/// tenth of the one-way delay.
 const LATE: f64 = 0.0025;
 /// The emulator is too late if any batch is later than this, in seconds: the round trip.
 const STALL: f64 = 0.050;
@@ -100,7 +103,8 @@ fn path(name: &str) -> String {
     format!("{}/../../scenarios/{name}", env!("CARGO_MANIFEST_DIR"))
 }
 
-/// `cellular.toml` with this congestion control, as Linux has it: it ends slow start early in CUBIC alone.
+/// `cellular.toml` with this congestion control, as Linux has it: it ends slow start early in CUBIC
+/// alone.
 fn scenario(controller: &str, begin: f64, seconds: u64) -> Scenario {
     let text = std::fs::read_to_string(path("cellular.toml")).expect("the scenario is there");
     let settings = [

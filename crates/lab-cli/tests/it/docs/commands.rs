@@ -36,7 +36,8 @@ pub(crate) fn commands(text: &str) -> Result<Vec<Command>, String> {
     Ok(found)
 }
 
-/// How output differs from what a page says; `...` there stands for anything, alone on a line for any lines.
+/// How output differs from what a page says; `...` there stands for anything, alone on a line for
+/// any lines.
 pub(crate) fn difference(wanted: &[String], printed: &str) -> Option<String> {
     let printed: Vec<&str> = printed.trim_end().lines().map(str::trim_end).collect();
     if wanted.is_empty() || lines_match(wanted, &printed) {

@@ -1,8 +1,11 @@
-//! What the documentation says, done: every command and every snippet in `docs` and in the README, and where its links lead.
+//! What the documentation says, done: every command and every snippet in `docs` and in the README,
+//! and where its links lead.
 //!
-//! CONTRIBUTING.md says how blocks are marked. Code map: [`page`] reads pages, [`commands`] says what is done with a command of
-//! which kind of block, [`session`] does it in a folder of the page's own, [`snippets`] reads what is no command, [`links`] follows
-//! links, [`statements`] asks the report's rows for what is said of the papers, [`namespaces`] keeps what needs root away from the machine's own.
+//! CONTRIBUTING.md says how blocks are marked. Code map: [`page`] reads pages, [`commands`] says
+//! what is done with a command of which kind of block, [`session`] does it in a folder of the
+//! page's own, [`snippets`] reads what is no command, [`links`] follows links, [`statements`] asks
+//! the report's rows for what is said of the papers, [`namespaces`] keeps what needs root away from
+//! the machine's own.
 
 mod commands;
 mod links;

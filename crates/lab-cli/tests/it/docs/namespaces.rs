@@ -6,7 +6,8 @@ use std::process::{Child, Command, Stdio};
 
 use anabranch_testkit::netns::{Farewell, mortal};
 
-/// A view of the file system with a `/run/netns` of its own. What was made there goes with the last process that sees it.
+/// A view of the file system with a `/run/netns` of its own. What was made there goes with the last
+/// process that sees it.
 pub(crate) struct Namespaces(Child);
 
 impl Namespaces {

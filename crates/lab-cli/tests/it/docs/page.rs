@@ -6,7 +6,8 @@ use std::path::Path;
 /// What is done with a block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Commands behind `$ `, and what they print. `root`: only root may. `long`: they are begun, and not waited for.
+    /// Commands behind `$ `, and what they print. `root`: only root may. `long`: they are begun,
+    /// and not waited for.
     Console { root: bool, long: bool },
     /// Commands for other machines: looked at, not run.
     Elsewhere,

@@ -20,7 +20,8 @@ use crate::docs::root;
 
 /// What of the repository a page's folder has.
 const THERE: [&str; 5] = ["LICENSE-APACHE", "README.md", "docs", "examples", "packaging"];
-/// Seconds of the processor after which a command that is only begun has understood what it was told.
+/// Seconds of the processor after which a command that is only begun has understood what it was
+/// told.
 const BEGUN: f64 = 0.3;
 /// How long a program that was interrupted may go on without a word.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -40,7 +41,8 @@ pub(crate) struct Done {
     pub(crate) faults: Vec<String>,
 }
 
-/// Does the blocks of a page that are wanted. After a fault the rest of the page is left, since it may need what was not done.
+/// Does the blocks of a page that are wanted. After a fault the rest of the page is left, since it
+/// may need what was not done.
 pub(crate) fn play(page: &Page, wanted: impl Fn(&Block) -> bool) -> Done {
     let mut done = Done::default();
     let mut session = None;
@@ -155,7 +157,8 @@ impl Session {
         Err(format!("it {NOT_READY}:\n{said}"))
     }
 
-    /// Runs until the command has ended well, or has computed for long enough to have refused what it was told.
+    /// Runs until the command has ended well, or has computed for long enough to have refused what
+    /// it was told.
     fn begun(&self, line: &str) -> Result<(), String> {
         if !line.starts_with("anabranch ") {
             return self.parses(line);
@@ -175,7 +178,8 @@ impl Session {
         }
     }
 
-    /// A command that is for other machines: options of node and gateway are checked, those of others parsed.
+    /// A command that is for other machines: options of node and gateway are checked, those of
+    /// others parsed.
     fn looked_at(&self, line: &str) -> Result<(), String> {
         let line = line.trim_end_matches('&').trim();
         let words: Vec<&str> = line.split_whitespace().collect();
@@ -287,7 +291,8 @@ impl Drop for Running {
         let _ = Command::new("kill").args(["-INT", &self.child.id().to_string()]).status();
         // Its output ends with it.
         while self.said.recv_timeout(PATIENCE).is_ok() {}
-        // Children of a shell's job in the background ignore that signal, and not all programs care for it then.
+        // Children of a shell's job in the background ignore that signal, and not all programs care
+        // for it then.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -296,7 +301,8 @@ impl Drop for Running {
 /// Seconds of the processor that a process has used, if it is still there.
 fn processor_time(id: u32) -> Option<f64> {
     let stat = fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
-    // Behind the name, which may have anything in it, the twelfth and thirteenth, in hundredths (proc_pid_stat(5)).
+    // Behind the name, which may have anything in it, the twelfth and thirteenth, in hundredths
+    // (proc_pid_stat(5)).
     let (_, rest) = stat.rsplit_once(')')?;
     let ticks = rest.split_whitespace().skip(11).take(2).filter_map(|ticks| ticks.parse::<f64>().ok());
     Some(ticks.sum::<f64>() / 100.0)

@@ -36,7 +36,8 @@ fn fragment(text: &str) -> Result<(), String> {
     read.map(drop).map_err(|error| error.to_string())
 }
 
-/// By the program's own `--check`, or for `push`, which has none, up to where it looks for the file.
+/// By the program's own `--check`, or for `push`, which has none, up to where it looks for the
+/// file.
 fn config(program: &str, text: &str) -> Result<(), String> {
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
     let path = folder.path().join("options.toml");

@@ -1,14 +1,15 @@
 //! What the pages say of the papers, against the rows of the report.
 //!
-//! `docs/evidence/reproduced.jsonl` has the rows, as `anabranch lab reproduce --json` printed them. A statement names those that it rests on
-//! in a comment, which no reader sees:
+//! `docs/evidence/reproduced.jsonl` has the rows, as `anabranch lab reproduce --json` printed them.
+//! A statement names those that it rests on in a comment, which no reader sees:
 //!
 //! ```text
 //! <!-- rows mptcp.*.C: 29 rows, 10 reproduced; mptcp.*.P: off -20 to 86 -->
 //! <!-- cells ours = mptcp.*.transmissions.P ours; `proposed` = mptcp.*.transmissions.P -->
 //! ```
 //!
-//! CONTRIBUTING.md says what the words mean. What a comment counts or measures must stand in its paragraph too.
+//! CONTRIBUTING.md says what the words mean. What a comment counts or measures must stand in its
+//! paragraph too.
 
 use std::fs;
 
@@ -85,7 +86,8 @@ fn is_verdict(word: &str) -> bool {
     Holds::ALL.iter().any(|holds| holds.word() == word)
 }
 
-/// A claim about these rows: `Err` says why it is not so. `Ok` has the numbers that its paragraph must have.
+/// A claim about these rows: `Err` says why it is not so. `Ok` has the numbers that its paragraph
+/// must have.
 fn check<'a>(rows: &[&Value], claim: &'a str) -> Result<Vec<&'a str>, String> {
     let with = |verdict: &str| rows.iter().filter(|row| text(row, "verdict") == verdict).count();
     let (first, rest) = claim.split_once(' ').unwrap_or((claim, ""));
@@ -114,7 +116,8 @@ fn check<'a>(rows: &[&Value], claim: &'a str) -> Result<Vec<&'a str>, String> {
     }
 }
 
-/// A cell: `found ± half` of the row, or of its `field`; `printed / found ± half`; or the printed number alone.
+/// A cell: `found ± half` of the row, or of its `field`; `printed / found ± half`; or the printed
+/// number alone.
 fn cell_is(row: &Value, field: &str, cell: &str) -> bool {
     let is = |written: &str, field: &str| number(row, field).is_some_and(|number| rounds_to(number, written));
     let measured = |words: &str, field: &str, interval: &str| match words.split_once(" ± ") {
@@ -145,7 +148,8 @@ fn table(block: &str) -> Vec<Vec<&str>> {
     lines
 }
 
-/// One column of a table: its lines are the rows of the pattern, in the order of the list of targets.
+/// One column of a table: its lines are the rows of the pattern, in the order of the list of
+/// targets.
 fn column_faults(rows: &Rows, lines: &[Vec<&str>], column: &str) -> Vec<String> {
     let Some((title, rest)) = column.split_once(" = ") else {
         return vec![format!("`{column}`: a column is `TITLE = ROWS` or `TITLE = ROWS FIELD`")];
@@ -266,7 +270,8 @@ fn faults_of(page: &Page, rows: &Rows) -> Vec<String> {
     faults
 }
 
-/// Paragraphs and tables of what a paper prints that name no row, neither in themselves nor right before or behind.
+/// Paragraphs and tables of what a paper prints that name no row, neither in themselves nor right
+/// before or behind.
 fn without_rows(page: &Page) -> Vec<String> {
     let blocks = blocks(page);
     let alone = blocks.iter().enumerate().filter(|(at, block)| {
@@ -303,7 +308,8 @@ fn every_recorded_row_is_of_a_target() {
     assert_eq!(recorded, wanted);
 }
 
-/// The record is of this code, with the runs and the seed of `lab reproduce`: two papers, which take seconds, stand for all.
+/// The record is of this code, with the runs and the seed of `lab reproduce`: two papers, which
+/// take seconds, stand for all.
 #[test]
 fn recorded_rows_are_what_this_code_finds() {
     let rows = Rows::read().0;

@@ -45,7 +45,8 @@ fn a_claim_that_nothing_measures_does_not_hold() {
     }
 }
 
-/// The rows of the proposed scheme are those of several paths: with one the scheduler, which is what they are about, has no choice.
+/// The rows of the proposed scheme are those of several paths: with one the scheduler, which is
+/// what they are about, has no choice.
 #[test]
 fn the_proposed_scheme_is_judged_with_all_its_paths() {
     let verdicts = verdicts(tables());
@@ -83,7 +84,8 @@ fn corrected_numbers_follow_from_the_printed_ones() {
     }
 }
 
-/// Figures 2 to 11: every picture can be drawn, three curves for each deployment, the base station where there is one.
+/// Figures 2 to 11: every picture can be drawn, three curves for each deployment, the base station
+/// where there is one.
 #[test]
 fn every_figure_is_drawn() {
     let drawn = figures::draw(tables());

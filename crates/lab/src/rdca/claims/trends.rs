@@ -51,7 +51,8 @@ impl Judge<'_> {
         let loads = self.sweeps.by_senders();
         let (first, last) = (loads[0], loads[loads.len() - 1]);
         let times = last.senders as f64 / first.senders as f64;
-        // Of that many times one sender's throughput, less 3 %. The networks differ, so that a run is paired with any other.
+        // Of that many times one sender's throughput, less 3 %. The networks differ, so that a run
+        // is paired with any other.
         let above = |protocol| {
             let [one, all] =
                 [first, last].map(|load| self.sweeps.values(load, protocol, Quantity::Throughput));

@@ -1,4 +1,5 @@
-//! The rules of CSMA-CA and of a queue played out with drawn numbers, without any of the models' code.
+//! The rules of CSMA-CA and of a queue played out with drawn numbers, without any of the models'
+//! code.
 
 use super::super::csma::{Csma, access};
 use super::super::queue::{Queue, occupied};
@@ -145,7 +146,8 @@ fn the_printed_chain_does_not_agree_where_the_channel_calms_down() {
     assert!((won.mean() - printed.won).abs() > 0.003, "{} against {}", won.mean(), printed.won);
 }
 
-/// A queue by its events. Each packet's wait is drawn to its successors', so means are taken of batches.
+/// A queue by its events. Each packet's wait is drawn to its successors', so means are taken of
+/// batches.
 #[test]
 fn the_queue_agrees_with_one_that_is_simulated() {
     for (seed, arrivals, capacity) in

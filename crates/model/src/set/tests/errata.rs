@@ -15,8 +15,9 @@ fn totals(transfer: &Transfer) -> Vec<f64> {
     best_gateways(transfer).expect("legal parameters").options.iter().map(|option| option.total).collect()
 }
 
-/// 62 segments over one path; the errata do not say which. A difference of 0.5 s needs ten stalls of 50 ms
-/// (K = 11), which s = 2, W_0 = 1 give with W_sst = 8; 0.566 s then asks for 550 kbit/s at 81 octets.
+/// 62 segments over one path; the errata do not say which. A difference of 0.5 s needs ten stalls
+/// of 50 ms (K = 11), which s = 2, W_0 = 1 give with W_sst = 8; 0.566 s then asks for 550 kbit/s at
+/// 81 octets.
 fn ten_stalls() -> Transfer {
     let path = Path::new(0.010, 0.025, 550e3);
     let window = Window { ssthresh: 8.0, ..Window::default() };
@@ -83,7 +84,8 @@ fn s4_congestion_avoidance_counts_from_the_end_of_slow_start() {
     for k in 1..=12 {
         assert_eq!(corrected.transmission(k, 1.0), corrected.segments(k));
     }
-    // Four windows of slow start too many are counted as congestion avoidance: (7 - 2 - 1)/2 segments.
+    // Four windows of slow start too many are counted as congestion avoidance: (7 - 2 - 1)/2
+    // segments.
     assert_eq!((corrected.transmission(7, 1.0), printed.transmission(7, 1.0)), (8.0, 10.0));
 }
 

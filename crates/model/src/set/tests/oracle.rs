@@ -1,4 +1,5 @@
-//! Equation (10) against a sender simulated window by window, the striping against exhaustive search.
+//! Equation (10) against a sender simulated window by window, the striping against exhaustive
+//! search.
 
 use super::super::path::{Lane, receive_window};
 use super::super::striping::{Stripe, dynamic};
@@ -22,8 +23,9 @@ impl Numbers {
     }
 }
 
-/// A gateway that sends a share window by window against a clock, written without any of the model's
-/// code: a window begins when the one before is out and the ACK of that one's first `s` segments is in.
+/// A gateway that sends a share window by window against a clock, written without any of the
+/// model's code: a window begins when the one before is out and the ACK of that one's first `s`
+/// segments is in.
 fn simulated(path: &Path, window: &Window, receive: f64, segments: u64) -> f64 {
     let s = f64::from(window.segments_per_ack);
     let segment = 8.0 * f64::from(path.wireless_mss + path.wireless_overhead) / path.wireless_rate;
@@ -172,8 +174,9 @@ fn a_large_file_costs_no_more_than_a_small_one() {
     assert!(answer.total > 1e10 * 8.0 / (3.0 * paper_path().wireless_rate));
 }
 
-/// When a relay that serves each segment in `next` seconds, first come first served, is through with what
-/// a sender of whole windows (1, 2, 4, ... up to `max`) hands it in `time` seconds a segment.
+/// When a relay that serves each segment in `next` seconds, first come first served, is through
+/// with what a sender of whole windows (1, 2, 4, ... up to `max`) hands it in `time` seconds a
+/// segment.
 fn tandem(segments: u64, max: u64, time: f64, rtt: f64, next: f64) -> f64 {
     let (mut clock, mut free, mut window, mut sent) = (0.0, 0.0_f64, 1, 0);
     while sent < segments {

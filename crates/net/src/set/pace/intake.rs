@@ -1,7 +1,9 @@
-//! What a gateway may read from its senders: seats for each node, and buckets for each node and for all of them.
+//! What a gateway may read from its senders: seats for each node, and buckets for each node and for
+//! all of them.
 //!
-//! Whoever has something to read waits for its node's bucket behind the others of this node, and then, as the one of its node, for that
-//! of the mesh. So a node that waits for its own cap keeps no other waiting, and none reads twice while another waits.
+//! Whoever has something to read waits for its node's bucket behind the others of this node, and
+//! then, as the one of its node, for that of the mesh. So a node that waits for its own cap keeps
+//! no other waiting, and none reads twice while another waits.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
@@ -127,8 +129,8 @@ pub(crate) struct Seat {
 }
 
 impl Seat {
-    /// There is something to read, `most` octets perhaps: so many may be read now. If none, it waits for its turn until
-    /// [`Seat::due`].
+    /// There is something to read, `most` octets perhaps: so many may be read now. If none, it
+    /// waits for its turn until [`Seat::due`].
     pub(crate) fn ask(&mut self, now: Instant, most: u64) -> u64 {
         let mut state = self.intake.state();
         let State { mesh, nodes, .. } = &mut *state;
@@ -209,7 +211,8 @@ mod tests {
         IpAddr::from([127, 0, 0, last])
     }
 
-    /// What each of the seats reads in `ms`, all always having something to read; the last ones are asked first.
+    /// What each of the seats reads in `ms`, all always having something to read; the last ones are
+    /// asked first.
     fn read(seats: &mut [Seat], ms: u64) -> Vec<u64> {
         let mut sums = vec![0; seats.len()];
         for now in 0..ms {

@@ -1,6 +1,7 @@
 //! What a sender may hand to its gateways.
 //!
-//! No stream is stalled: a session reports less room than its TCP has, and smaller segments, so that striping hands the rest to others.
+//! No stream is stalled: a session reports less room than its TCP has, and smaller segments, so
+//! that striping hands the rest to others.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;

@@ -17,7 +17,8 @@ fn a_gateway_that_dies_costs_nothing_but_its_share() {
         let gateways = [gateway(V4), gateway(V4), gateway(V4)];
         let node = node(V4, &gateways.each_ref());
         let file = contents(6_000_000);
-        // The kernel would hold 60 MB: a busy machine may have all on its way before anything is reported.
+        // The kernel would hold 60 MB: a busy machine may have all on its way before anything is
+        // reported.
         let mut config = config(node.address);
         config.rate = Some(24_000_000);
         let mut killed_at = None;
@@ -168,7 +169,8 @@ fn a_push_that_is_given_up_frees_the_node_at_once() {
     });
 }
 
-/// A push that ends with `failure`, which is not tried again, and another one of `octets` bytes to the same node.
+/// A push that ends with `failure`, which is not tried again, and another one of `octets` bytes to
+/// the same node.
 async fn failed_and_next(
     config: PushConfig,
     file: impl Into<PushFile>,
@@ -230,7 +232,8 @@ fn a_push_that_fails_by_itself_frees_the_node_at_once() {
     });
 }
 
-/// The chunk that cannot be read is begun on its session, and what follows would be taken for the file.
+/// The chunk that cannot be read is begun on its session, and what follows would be taken for the
+/// file.
 #[test]
 fn a_file_that_cannot_be_read_to_its_end_frees_the_node_and_changes_nothing_there() {
     for gateways in [1, 3] {

@@ -1,8 +1,9 @@
-//! Goodput of SET through three gateways, of three plain TCP connections over the same paths at once, of the best of them
-//! alone, and of Linux's MPTCP, one after the other in one run.
+//! Goodput of SET through three gateways, of three plain TCP connections over the same paths at
+//! once, of the best of them alone, and of Linux's MPTCP, one after the other in one run.
 //!
-//! The limits of the issue are held by `cargo xtask campaign deployed-goodput`, on a machine that has nothing else to do: what runs
-//! beside it takes more from programs than from the kernel's own TCP. As a test it is shorter, and wants half of them.
+//! The limits of the issue are held by `cargo xtask campaign deployed-goodput`, on a machine that
+//! has nothing else to do: what runs beside it takes more from programs than from the kernel's own
+//! TCP. As a test it is shorter, and wants half of them.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddrV4, TcpListener, TcpStream};
@@ -22,8 +23,8 @@ use tokio::time::Instant;
 
 use super::world::*;
 
-/// How long the plain connections run, and about as long as a transfer takes; in the campaign some fifty times its opening and
-/// its end.
+/// How long the plain connections run, and about as long as a transfer takes; in the campaign some
+/// fifty times its opening and its end.
 fn span() -> Duration {
     Duration::from_secs(if is_campaign() { 6 } else { 2 })
 }
@@ -68,7 +69,8 @@ fn three_unequal_gateways_carry_what_three_connections_carry_where_packets_are_l
     compare("with loss", &paths, &Limits { sum: 0.90, best: Some(0.98), mptcp: None });
 }
 
-/// 1 Gbit/s beside 1 Mbit/s: the slow gateway may cost at most a twentieth of the time that the fast one takes alone.
+/// 1 Gbit/s beside 1 Mbit/s: the slow gateway may cost at most a twentieth of the time that the
+/// fast one takes alone.
 #[test]
 fn a_slow_gateway_takes_no_time_from_a_fast_one() {
     let _guard = alone();
@@ -190,7 +192,8 @@ fn plain(paths: &Paths, number: usize) -> Vec<u64> {
     })
 }
 
-/// How many seconds so many octets take by MPTCP, from the call to the far end's word that all is there.
+/// How many seconds so many octets take by MPTCP, from the call to the far end's word that all is
+/// there.
 fn multipath(paths: &Paths, octets: u64) -> f64 {
     let socket = || {
         let kind = (AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC);
@@ -236,7 +239,8 @@ fn multipath(paths: &Paths, octets: u64) -> f64 {
     })
 }
 
-/// Seconds that a file of `octets` bytes takes through the gateways of the first `gateways` paths, and each gateway's part of it.
+/// Seconds that a file of `octets` bytes takes through the gateways of the first `gateways` paths,
+/// and each gateway's part of it.
 fn set(paths: &Paths, gateways: usize, octets: usize) -> (f64, Vec<(u64, u32)>) {
     let (tell, told) = oneshot::channel();
     let (stop, stopped) = oneshot::channel::<()>();

@@ -1,4 +1,5 @@
-//! Those who mean harm, while a good push goes on: what they are refused is counted, and the file arrives as it was.
+//! Those who mean harm, while a good push goes on: what they are refused is counted, and the file
+//! arrives as it was.
 
 use std::collections::VecDeque;
 use std::io::Write;
@@ -181,7 +182,8 @@ async fn say(to: SocketAddr, octets: &[u8]) -> Vec<u8> {
     answer
 }
 
-/// While a push goes on, and before and after it, everything that was said in another is said again.
+/// While a push goes on, and before and after it, everything that was said in another is said
+/// again.
 #[test]
 fn a_recorded_push_that_is_replayed_gets_nothing() {
     on_one_thread(async {
@@ -217,7 +219,8 @@ fn a_recorded_push_that_is_replayed_gets_nothing() {
                 }
                 for tape in &at_node {
                     let answer = say(node_at, tape).await;
-                    // A greeting is answered with keys that only the sender could use, and that is all.
+                    // A greeting is answered with keys that only the sender could use, and that is
+                    // all.
                     assert!(answer.len() <= 2 + 48, "{} octets", answer.len());
                 }
             }
@@ -238,7 +241,8 @@ fn a_recorded_push_that_is_replayed_gets_nothing() {
     });
 }
 
-/// A gateway that was started again knows no greetings: what is replayed comes to the node and no further.
+/// A gateway that was started again knows no greetings: what is replayed comes to the node and no
+/// further.
 #[test]
 fn what_is_replayed_to_a_new_gateway_ends_at_the_node() {
     on_one_thread(async {
@@ -265,7 +269,8 @@ fn what_is_replayed_to_a_new_gateway_ends_at_the_node() {
     });
 }
 
-/// Somebody on the way to one of two gateways: the file arrives. On the only way: it arrives, or the push fails.
+/// Somebody on the way to one of two gateways: the file arrives. On the only way: it arrives, or
+/// the push fails.
 #[test]
 fn whoever_meddles_on_the_way_changes_nothing() {
     on_one_thread(async {
@@ -537,7 +542,8 @@ fn a_siege_of_gateway_and_node_delays_nobody_for_long() {
     });
 }
 
-/// More callers than there is room for, none of whom says who it is: half of them say nothing, half the beginning of a greeting.
+/// More callers than there is room for, none of whom says who it is: half of them say nothing, half
+/// the beginning of a greeting.
 #[test]
 fn ten_thousand_who_say_nothing_make_way() {
     const CALLERS: usize = 10_000;
@@ -590,8 +596,8 @@ const BURST: u64 = 200;
 /// No caller is reset for its silence, however slow this machine is.
 const UNHURRIED: time::Duration = time::Duration::from_secs(600);
 
-/// As many callers, each of which has said nothing or the beginning of a greeting. The kernel holds them until they are
-/// accepted, which needs the thread of this test: it does not wait here.
+/// As many callers, each of which has said nothing or the beginning of a greeting. The kernel holds
+/// them until they are accepted, which needs the thread of this test: it does not wait here.
 fn burst(to: SocketAddr) -> Vec<std::net::TcpStream> {
     let call = |i| {
         let mut socket = std::net::TcpStream::connect(to).expect("it listens");
@@ -613,7 +619,8 @@ fn greet(to: SocketAddr, guard: &mut Guard) -> TcpStream {
     TcpStream::from_std(socket).expect("a runtime")
 }
 
-/// What the other end says to an honest caller, until that is something for the machine or `is_enough`.
+/// What the other end says to an honest caller, until that is something for the machine or
+/// `is_enough`.
 async fn hear(socket: &mut TcpStream, guard: &mut Guard, is_enough: impl Fn(&Guard) -> bool) -> Bytes {
     let mut octets = [0; 1024];
     loop {
@@ -627,8 +634,8 @@ async fn hear(socket: &mut TcpStream, guard: &mut Guard, is_enough: impl Fn(&Gua
     }
 }
 
-/// A node reads what has arrived before it resets a caller for others, and a caller without a valid greeting makes way
-/// before one that has sent it.
+/// A node reads what has arrived before it resets a caller for others, and a caller without a valid
+/// greeting makes way before one that has sent it.
 #[test]
 fn a_burst_of_callers_pushes_no_honest_sender_out_of_a_node() {
     on_one_thread(async {

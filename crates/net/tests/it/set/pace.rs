@@ -47,10 +47,12 @@ fn rates(nodes: &[&Receiving], start: Instant, before: &[u64]) -> Vec<f64> {
     come.map(|octets| octets as f64 * 8.0 / seconds).collect()
 }
 
-/// Asserts that the rates in `parts`, each given with its cap, reach 0.88 of their caps within a second and a half, and never exceed
-/// them from `start` on, when nothing had come yet. A cap counts headers and records; the sender and the gateway may each have a burst of
-/// 50 ms. What else runs on this machine can only take from a rate, so the best of some attempts counts, unless none had the processor
-/// enough to tell. What it kept from this process then comes all at once: the caps are those of the whole time.
+/// Asserts that the rates in `parts`, each given with its cap, reach 0.88 of their caps within a
+/// second and a half, and never exceed them from `start` on, when nothing had come yet. A cap
+/// counts headers and records; the sender and the gateway may each have a burst of 50 ms. What else
+/// runs on this machine can only take from a rate, so the best of some attempts counts, unless none
+/// had the processor enough to tell. What it kept from this process then comes all at once: the
+/// caps are those of the whole time.
 async fn expect_caps(nodes: &[&Receiving], start: Instant, parts: impl Fn(&[f64]) -> Vec<(f64, u64)>) {
     let shares =
         |rates: &[f64]| -> Vec<f64> { parts(rates).iter().map(|(rate, cap)| rate / *cap as f64).collect() };
@@ -131,7 +133,8 @@ fn gateways_with_different_caps_are_both_used() {
         let gateways = [6, 2].map(|rate| paced(|config| config.rate_mesh = Some(rate * MEGABIT)));
         let node = node(V4, &gateways.each_ref());
         let file = contents(1_500_000);
-        // What else runs on this machine can only take from the rate: the best of some attempts counts.
+        // What else runs on this machine can only take from the rate: the best of some attempts
+        // counts.
         let (mut attempts, mut busy) = (Vec::new(), Busy::default());
         while attempts.len() < 5 {
             let since = Processors::since_now();

@@ -46,7 +46,8 @@ fn a_small_file_opens_no_session() {
     });
 }
 
-/// Neither a table without gateways nor gateways that relay nowhere keep a small file from its node.
+/// Neither a table without gateways nor gateways that relay nowhere keep a small file from its
+/// node.
 #[test]
 fn a_small_file_needs_no_gateway() {
     on_one_thread(async {

@@ -42,7 +42,8 @@ const SAMPLE: Duration = Duration::from_micros(500);
 /// What has come of one arrangement.
 #[derive(Clone, Copy, Debug)]
 struct Outcome {
-    /// Payload after the warm-up, bit/s. In order it would not tell: what the slowest path has held back comes in leaps.
+    /// Payload after the warm-up, bit/s. In order it would not tell: what the slowest path has held
+    /// back comes in leaps.
     steady: f64,
     /// Payload in order, from the beginning on.
     overall: f64,
@@ -77,8 +78,8 @@ fn a_budget_holds_and_three_paths_are_full() {
         }
         outcome
     };
-    // What else runs on this machine can only take from the throughput: the best of some attempts counts. Each attempt
-    // must keep to the budget.
+    // What else runs on this machine can only take from the throughput: the best of some attempts
+    // counts. Each attempt must keep to the budget.
     let policy = Some(PolicyConfig::Pid(PidConfig { gains: Gains::DAMPED, ..PidConfig::paper() }));
     let full = |outcome: &Outcome| outcome.steady >= 0.9 * SUM;
     let mut attempts = vec![play("pid", policy, &[])];
@@ -100,8 +101,9 @@ fn a_budget_holds_and_three_paths_are_full() {
     assert!(fixed.peak.limits <= 3 * 128_000 + 3 * LEAST_SEND_BUFFER, "{fixed:?}");
 }
 
-/// All of the budget is given out, and what is lost is sent again, in pieces that cost the kernel more. Short queues alone do not
-/// always lose: a sender that does not get the processor sends no bursts.
+/// All of the budget is given out, and what is lost is sent again, in pieces that cost the kernel
+/// more. Short queues alone do not always lose: a sender that does not get the processor sends no
+/// bursts.
 #[test]
 fn a_budget_holds_where_much_is_lost() {
     let lossy = PATHS.map(|path| Path { queue: path.queue / 20, loss: 10, ..path });
@@ -114,7 +116,8 @@ fn a_budget_holds_where_much_is_lost() {
     assert!(all.peak.queued * 2 > BUDGET, "{all:?}");
 }
 
-/// Without a policy the kernel tunes. `bandwidths`: what the interfaces report, bit/s; if nothing, it is measured.
+/// Without a policy the kernel tunes. `bandwidths`: what the interfaces report, bit/s; if nothing,
+/// it is measured.
 fn play(paths: &Paths, policy: Option<PolicyConfig>, bandwidths: &[f64]) -> Outcome {
     // What else runs here takes from the throughput.
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
@@ -130,8 +133,8 @@ fn play(paths: &Paths, policy: Option<PolicyConfig>, bandwidths: &[f64]) -> Outc
     }
     let receivers: Vec<TcpStream> = listeners.iter().map(|l| l.accept().expect("somebody").0).collect();
     let transfer = || {
-        // Both ends run here, and a buffer of one round trip is empty soon: an end that waits for a processor leaves the paths
-        // idle, which says nothing of the buffer.
+        // Both ends run here, and a buffer of one round trip is empty soon: an end that waits for a
+        // processor leaves the paths idle, which says nothing of the buffer.
         priority::real_time();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         runtime.expect("a runtime").block_on(transfer(senders, receivers, policy, bandwidths))
@@ -169,7 +172,8 @@ async fn transfer(
         move || {
             let (mut peak, mut samples) = (Peak::default(), 0);
             while stopped.recv_timeout(SAMPLE) == Err(RecvTimeoutError::Timeout) {
-                // One socket is asked after the other: what one gives to another meanwhile would count twice.
+                // One socket is asked after the other: what one gives to another meanwhile would
+                // count twice.
                 let _still = tuner.lock().unwrap_or_else(PoisonError::into_inner);
                 peak.look(&sockets);
                 samples += 1;

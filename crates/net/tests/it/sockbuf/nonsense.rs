@@ -163,7 +163,8 @@ struct Torn(RawFd);
 impl AsFd for Torn {
     #[expect(unsafe_code, reason = "what must not happen is what is tried")]
     fn as_fd(&self) -> BorrowedFd<'_> {
-        // SAFETY: none. The number is so high that nobody else gets it meanwhile, so the kernel answers EBADF.
+        // SAFETY: none. The number is so high that nobody else gets it meanwhile, so the kernel
+        // answers EBADF.
         unsafe { BorrowedFd::borrow_raw(self.0) }
     }
 }

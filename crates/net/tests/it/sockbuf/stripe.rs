@@ -1,5 +1,6 @@
-//! One stream of octets over several TCP connections, as simply as that can be: whichever socket has room takes the next
-//! chunk, and the other end puts them in order. SET does more; what is tested here are the buffers below.
+//! One stream of octets over several TCP connections, as simply as that can be: whichever socket
+//! has room takes the next chunk, and the other end puts them in order. SET does more; what is
+//! tested here are the buffers below.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -57,7 +58,8 @@ impl Source {
     pub(crate) async fn send(&self, socket: Arc<TcpStream>, pattern: Arc<[u8]>) -> io::Result<()> {
         let mut octets = [0; HEADER + CHUNK];
         while !self.stopped.load(Ordering::Relaxed) {
-            // The chunk is taken when there is room for it: a slow path shall not hold what a fast one could have sent.
+            // The chunk is taken when there is room for it: a slow path shall not hold what a fast
+            // one could have sent.
             socket.writable().await?;
             let at = self.next.fetch_add(CHUNK as u64, Ordering::Relaxed);
             octets[..HEADER].copy_from_slice(&at.to_be_bytes());

@@ -10,7 +10,8 @@ pub(crate) enum Rules {
     Disk {
         /// Least ratio of powers with which a frame survives; infinite without capture.
         survives: f64,
-        /// Least ratio with which a receiver that is locked on nothing locks on a frame amid other signals.
+        /// Least ratio with which a receiver that is locked on nothing locks on a frame amid other
+        /// signals.
         joins: f64,
         /// Least ratio with which a later frame takes over a receiver.
         takes: f64,

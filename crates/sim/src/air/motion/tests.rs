@@ -46,8 +46,8 @@ fn a_leg_is_walked_at_its_speed() {
 
 #[test]
 fn random_waypoint_is_stationary_from_its_start() {
-    // Navidi and Camp: of those that move, the speed's density falls as 1/v, so that its mean is (b - a) / ln(b / a); those
-    // that pause are as many as the mean pause is of the mean cycle.
+    // Navidi and Camp: of those that move, the speed's density falls as 1/v, so that its mean is (b -
+    // a) / ln(b / a); those that pause are as many as the mean pause is of the mean cycle.
     let plan = waypoint(1.0, 20.0, 30);
     let motion = Motion::RandomWaypoint(plan);
     let cycle = AREA.mean_distance() * (20.0f64.ln() / 19.0);
@@ -65,7 +65,8 @@ fn random_waypoint_is_stationary_from_its_start() {
 
 #[test]
 fn from_even_places_random_waypoint_slows_down() {
-    // Even places and speeds are not stationary: the mean speed is 10.5 m/s at first, and 6.34 m/s in the end.
+    // Even places and speeds are not stationary: the mean speed is 10.5 m/s at first, and 6.34 m/s
+    // in the end.
     let motion = Motion::RandomWaypoint(waypoint(1.0, 20.0, 0));
     let mut random = stream("places");
     let start = |i| Mover::new(&motion, Some(AREA.draw(&mut random)), stream(&format!("node {i}")));
@@ -88,7 +89,8 @@ fn with_a_least_speed_of_0_the_mean_speed_goes_to_0() {
     assert!(speeds[2] < 5.0, "{speeds:?}");
 }
 
-/// Shares of movers in the middle and in the outer strips of a rectangle, each of a fifth of its width, and of all its height.
+/// Shares of movers in the middle and in the outer strips of a rectangle, each of a fifth of its
+/// width, and of all its height.
 fn strips(movers: &mut [Mover], times: impl Iterator<Item = f64> + Clone) -> [f64; 2] {
     let mut counts = [0.0; 2];
     let mut all = 0.0;
@@ -106,8 +108,9 @@ fn strips(movers: &mut [Mover], times: impl Iterator<Item = f64> + Clone) -> [f6
 
 #[test]
 fn nodes_are_denser_in_the_middle() {
-    // On a line of length 1 the density without pause is 6 x (1 - x) (Bettstetter, Resta, Santi 2003, theorem 1): 0.296 in
-    // the middle fifth, and 0.056 in the two outer tenths. With pause it is a mixture with the even one.
+    // On a line of length 1 the density without pause is 6 x (1 - x) (Bettstetter, Resta, Santi
+    // 2003, theorem 1): 0.296 in the middle fifth, and 0.056 in the two outer tenths. With pause it
+    // is a mixture with the even one.
     let line = Area { height: 0.01, ..AREA };
     for pause in [0, 200] {
         let plan = RandomWaypoint { area: line, ..waypoint(5.0, 15.0, pause) };
@@ -122,7 +125,8 @@ fn nodes_are_denser_in_the_middle() {
 
 #[test]
 fn gauss_markov_is_autoregressive() {
-    // Far from all edges: speeds have the mean and the deviation, from the start, and a correlation of memory^k after k steps.
+    // Far from all edges: speeds have the mean and the deviation, from the start, and a correlation
+    // of memory^k after k steps.
     let wide = Area { corner: Position::new(-5e6, -5e6), width: 1e7, height: 1e7 };
     let plan = GaussMarkov {
         area: wide,

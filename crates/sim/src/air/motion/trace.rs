@@ -6,8 +6,9 @@
 //! $ns_ at 2.0 "$node_(0) setdest 90.44 44.89 1.37"
 //! ```
 //!
-//! A node goes straight to the place, at the speed in metres per second, and stays there; a later line takes it from where it is
-//! then. A speed of 0 stops it. Lines of `$god_` and comments mean nothing here.
+//! A node goes straight to the place, at the speed in metres per second, and stays there; a later
+//! line takes it from where it is then. A speed of 0 stops it. Lines of `$god_` and comments mean
+//! nothing here.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -47,7 +48,8 @@ struct Said {
 ///
 /// # Errors
 ///
-/// The first line that is none of these, has a number that makes no sense, or is about a node without a place.
+/// The first line that is none of these, has a number that makes no sense, or is about a node
+/// without a place.
 pub fn read(text: &str) -> Result<Traces, TraceError> {
     let mut nodes: BTreeMap<u32, Said> = BTreeMap::new();
     for (number, line) in (1..).zip(text.lines()) {
@@ -170,8 +172,8 @@ impl Said {
     }
 }
 
-/// A file of the ways of movers up to a time, nodes counted from 0 in their order. What is read from it again is the same to
-/// a millimetre and a microsecond.
+/// A file of the ways of movers up to a time, nodes counted from 0 in their order. What is read
+/// from it again is the same to a millimetre and a microsecond.
 pub fn write(movers: &mut [super::Mover], until: Instant) -> String {
     use std::fmt::Write;
     let mut text = String::new();

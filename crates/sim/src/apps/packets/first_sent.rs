@@ -8,11 +8,13 @@ use anabranch_core::time::Instant;
 use crate::packet::{LinkId, NodeId, Packet, Payload};
 use crate::trace::{Observer, Point};
 
-/// An observer that notes when the first octet of each packet to a port was first given to a link by its source: the time
-/// that the transport kept it waiting is from then back to when it was made. Waiting for a route counts as waiting.
+/// An observer that notes when the first octet of each packet to a port was first given to a link
+/// by its source: the time that the transport kept it waiting is from then back to when it was
+/// made. Waiting for a route counts as waiting.
 ///
-/// It reads the packets' numbers out of the segments, so that it also follows a source that connects anew. A number of
-/// which less than four octets are in the segment is that of the packet before and one.
+/// It reads the packets' numbers out of the segments, so that it also follows a source that
+/// connects anew. A number of which less than four octets are in the segment is that of the packet
+/// before and one.
 #[derive(Debug)]
 pub struct FirstSent {
     port: u16,

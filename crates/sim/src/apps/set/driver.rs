@@ -100,7 +100,8 @@ impl Line {
     /// Shows the chunks in octets that are about to be written.
     #[cold]
     fn show_chunks(&mut self, ctx: &mut Ctx<'_>, octets: &Bytes) {
-        // Who comes late does not know where in a message the stream is; a baseline's stream has none.
+        // Who comes late does not know where in a message the stream is; a baseline's stream has
+        // none.
         if self.written == 0 {
             self.chunks = Some(Box::default());
         }
@@ -164,8 +165,8 @@ impl<M: Machine> Driver<M> {
         self.totals_by(|line| line.info)
     }
 
-    /// [`Driver::totals_of_dialled`] at this moment, with the machine on `node`: connections that live are asked, since
-    /// what they last reported may be old.
+    /// [`Driver::totals_of_dialled`] at this moment, with the machine on `node`: connections that
+    /// live are asked, since what they last reported may be old.
     pub(super) fn current_totals_of_dialled(&self, world: &World, node: NodeId) -> LegTotals {
         self.totals_by(|line| line.conn.and_then(|conn| world.info(node, conn)).or(line.info))
     }

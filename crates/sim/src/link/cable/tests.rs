@@ -71,8 +71,8 @@ fn packets_queue_behind_each_other_and_the_last_is_refused() {
     assert_eq!((m.enqueued, m.delivered, m.dropped_full, m.peak_packets, m.busy), (4, 4, 1, 2, MS * 4));
 }
 
-/// RFC 3168 section 5: what waits behind more than the threshold is marked, if its transport understands that, and
-/// nothing else about it changes.
+/// RFC 3168 section 5: what waits behind more than the threshold is marked, if its transport
+/// understands that, and nothing else about it changes.
 #[test]
 fn packets_are_marked_above_the_threshold() {
     for threshold in [QueueLimit::Packets(2), QueueLimit::Bytes(2500)] {
@@ -229,7 +229,8 @@ fn deeds() -> impl proptest::strategy::Strategy<Value = Vec<(u64, Deed)>> {
     proptest::collection::vec((0..2000u64, deed), 1..200)
 }
 
-/// A link with its two kinds of events, and all that comes of it: arrivals and drops with their times, and packets that are gone.
+/// A link with its two kinds of events, and all that comes of it: arrivals and drops with their
+/// times, and packets that are gone.
 struct Driven {
     link: Cable,
     arrival: Option<Instant>,
@@ -329,7 +330,8 @@ fn with(queue: Box<dyn Discipline>, config: LinkConfig) -> Cable {
 }
 
 proptest::proptest! {
-    /// To be asked for each packet, or to know at once when it goes, makes no difference to a queue that drops from its tail.
+    /// To be asked for each packet, or to know at once when it goes, makes no difference to a queue
+    /// that drops from its tail.
     #[test]
     fn a_discipline_that_does_nothing_changes_nothing(
         deeds in deeds(),
@@ -372,7 +374,8 @@ proptest::proptest! {
         for driven in [&mut plain, &mut asked] {
             driven.run(Instant::FAR_FUTURE);
         }
-        // Which packets the channel loses is drawn when they begin, so those that were cut before have drawn nothing.
+        // Which packets the channel loses is drawn when they begin, so those that were cut before
+        // have drawn nothing.
         let cut = plain.link.metrics().cut > 0;
         let seen = |driven: &Driven| driven.arrived.iter().map(|(at, packet, lost)| (*at, packet.wire_len, *lost && !cut)).collect::<Vec<_>>();
         proptest::prop_assert_eq!(seen(&plain), seen(&asked));
@@ -420,8 +423,9 @@ proptest::proptest! {
 /// What a queue holds: who came when, and with how many octets.
 type Came = (usize, Instant, u32);
 
-/// CoDel as RFC 8289 describes it, of packets that cannot be marked, with a transmitter of its own: a second implementation, in the
-/// order and with the state of the pseudocode there. The largest packet is the largest so far.
+/// CoDel as RFC 8289 describes it, of packets that cannot be marked, with a transmitter of its own:
+/// a second implementation, in the order and with the state of the pseudocode there. The largest
+/// packet is the largest so far.
 #[derive(Default)]
 struct Oracle {
     target: u64,
@@ -520,7 +524,8 @@ impl Oracle {
     }
 }
 
-/// Packets of one length, `gap` microseconds apart; then perhaps all is cut; then a pause in microseconds.
+/// Packets of one length, `gap` microseconds apart; then perhaps all is cut; then a pause in
+/// microseconds.
 #[derive(Clone, Copy, Debug)]
 struct Burst {
     packets: usize,
@@ -580,7 +585,8 @@ proptest::proptest! {
     }
 }
 
-/// Packets of 1 ms come every half millisecond for `millis`; when which of them were dropped, in milliseconds, and what is left.
+/// Packets of 1 ms come every half millisecond for `millis`; when which of them were dropped, in
+/// milliseconds, and what is left.
 fn overloaded(millis: u64, ecn: Ecn) -> (Vec<f64>, Cable) {
     let queue = QueueLimit::Packets(100_000);
     let discipline = DisciplineConfig::Codel(Default::default());
@@ -599,10 +605,12 @@ fn overloaded(millis: u64, ecn: Ecn) -> (Vec<f64>, Cable) {
 #[test]
 fn codel_drops_after_an_interval_and_then_more_and_more_often() {
     let (times, _) = overloaded(2000, Ecn::NotEct);
-    // The n-th packet comes at n / 2 ms and leaves the queue at n ms: from the tenth on it has waited for 5 ms. That lasts for 100 ms.
+    // The n-th packet comes at n / 2 ms and leaves the queue at n ms: from the tenth on it has
+    // waited for 5 ms. That lasts for 100 ms.
     let first = 10.0 + 100.0;
     assert_eq!(times[0], first);
-    // The next but one after 100 ms, and from then on after 100 ms over the square root of the number of drops (section 3.3).
+    // The next but one after 100 ms, and from then on after 100 ms over the square root of the
+    // number of drops (section 3.3).
     let mut due = first;
     for (k, at) in (1..).zip(&times[1..]) {
         due += 100.0 / f64::from(k).sqrt();

@@ -8,11 +8,13 @@ use super::{Opportunities, Steps};
 use crate::csv::{self, FileError, Row, lines, plain, shown, wrong};
 
 impl Opportunities {
-    /// Reads a file in the format of mahimahi. Empty lines and those that begin with `#` are left aside.
+    /// Reads a file in the format of mahimahi. Empty lines and those that begin with `#` are left
+    /// aside.
     ///
     /// # Errors
     ///
-    /// A line that is no whole number of milliseconds or is less than the one before it; a file without an opportunity later than 0.
+    /// A line that is no whole number of milliseconds or is less than the one before it; a file
+    /// without an opportunity later than 0.
     pub fn parse(text: &str) -> Result<Self, FileError> {
         let mut millis: Vec<u32> = Vec::new();
         for (number, line) in lines(text) {
@@ -71,12 +73,13 @@ fn is_zero(text: &str) -> bool {
 }
 
 impl Steps {
-    /// Reads rows `time,rate`: seconds or a span with its unit, and bit/s or a rate with its unit; 0 sends nothing. The last rate
-    /// holds, or at the last time all `repeats`.
+    /// Reads rows `time,rate`: seconds or a span with its unit, and bit/s or a rate with its unit;
+    /// 0 sends nothing. The last rate holds, or at the last time all `repeats`.
     ///
     /// # Errors
     ///
-    /// A row that is not so; times that do not begin at 0 or do not rise; rates by which a packet would never leave.
+    /// A row that is not so; times that do not begin at 0 or do not rise; rates by which a packet
+    /// would never leave.
     pub fn rates(text: &str, repeats: bool) -> Result<Self, FileError> {
         let steps = Self::parse(text, Quantity::Rate, repeats)?;
         match steps.values() {
@@ -91,7 +94,8 @@ impl Steps {
         }
     }
 
-    /// Reads rows `time,delay`: seconds, or spans with their unit. The last delay holds, or at the last time all `repeats`.
+    /// Reads rows `time,delay`: seconds, or spans with their unit. The last delay holds, or at the
+    /// last time all `repeats`.
     ///
     /// # Errors
     ///

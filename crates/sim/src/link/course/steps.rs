@@ -15,8 +15,8 @@ pub struct Steps {
 }
 
 impl Steps {
-    /// Of moments in nanoseconds, in order from 0 on, and their values. If it begins anew, it does at the last moment, whose value has no
-    /// effect; there are two moments or more then.
+    /// Of moments in nanoseconds, in order from 0 on, and their values. If it begins anew, it does
+    /// at the last moment, whose value has no effect; there are two moments or more then.
     pub(super) fn new(mut steps: Vec<(u64, u64)>, repeats: bool) -> Self {
         let end = if repeats { steps.pop().map(|(end, _)| end) } else { None };
         let (at, value): (Vec<u64>, Vec<u64>) = steps.into_iter().unzip();
@@ -61,7 +61,8 @@ impl Steps {
         if let Some((round, sum)) = self.round
             && wanted > 0
         {
-            // In (0, sum], so that a sum that is reached at the end of a round is not waited for in the next.
+            // In (0, sum], so that a sum that is reached at the end of a round is not waited for in
+            // the next.
             let rounds = (wanted - 1) / sum;
             wanted -= rounds * sum;
             from = u128::from(round).saturating_mul(rounds);

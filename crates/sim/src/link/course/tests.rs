@@ -120,7 +120,8 @@ fn steps() -> impl Strategy<Value = (Steps, Vec<(u64, u64)>, bool)> {
 }
 
 proptest! {
-    /// Octets leave at the rates of their moments: the bits that fit into a transmission are those of the packet.
+    /// Octets leave at the rates of their moments: the bits that fit into a transmission are those
+    /// of the packet.
     #[test]
     fn a_packet_takes_as_long_as_its_bits(
         (steps, rows, repeats) in steps(),

@@ -1,5 +1,6 @@
-//! Controlled Delay (RFC 8289): a queue may be long for a while, but not for as long as a round trip. It looks at the time that packets
-//! have waited, when they leave, and drops, or marks, one and then more and more often, until one has waited for less than the target.
+//! Controlled Delay (RFC 8289): a queue may be long for a while, but not for as long as a round
+//! trip. It looks at the time that packets have waited, when they leave, and drops, or marks, one
+//! and then more and more often, until one has waited for less than the target.
 
 use anabranch_core::time::{Duration, Instant};
 use anabranch_units::Span;
@@ -44,7 +45,8 @@ impl CodelConfig {
 pub struct Codel {
     config: CodelConfig,
     fifo: Fifo,
-    /// Octets of the largest packet so far: as long as no more than one such waits, the queue is short.
+    /// Octets of the largest packet so far: as long as no more than one such waits, the queue is
+    /// short.
     largest: u32,
     /// If packets wait for too long until then, that is not a burst.
     patient_until: Option<Instant>,
@@ -90,7 +92,8 @@ impl Codel {
         self.fifo.pop().map(|(packet, _)| packet)
     }
 
-    /// The time of the next drop after one at `at`: the rate grows with the square root of the number (section 3.3).
+    /// The time of the next drop after one at `at`: the rate grows with the square root of the
+    /// number (section 3.3).
     fn after(&self, at: Instant) -> Instant {
         at + Duration::from_secs_f64(self.config.interval.0.as_secs_f64() / f64::from(self.count).sqrt())
     }

@@ -1,5 +1,5 @@
-//! Flow Queue CoDel (RFC 8290): each flow has a queue of its own under [CoDel](super::codel), the queues take turns, and a flow that has
-//! sent little comes first.
+//! Flow Queue CoDel (RFC 8290): each flow has a queue of its own under [CoDel](super::codel), the
+//! queues take turns, and a flow that has sent little comes first.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -172,7 +172,8 @@ impl Discipline for FqCodel {
             }
             let Some(packet) = packet else {
                 list.pop_front();
-                // A new queue that is empty waits for its next turn, or it would come first again with each packet (section 4.2).
+                // A new queue that is empty waits for its next turn, or it would come first again
+                // with each packet (section 4.2).
                 if is_new {
                     self.old.push_back(at);
                 } else {

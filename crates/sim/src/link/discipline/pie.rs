@@ -1,9 +1,10 @@
-//! Proportional Integral controller Enhanced (RFC 8033): of the packets that come a part is told of congestion that a controller sets
-//! anew at each update, by how far the time that packets wait is from its target, and by how it changes.
+//! Proportional Integral controller Enhanced (RFC 8033): of the packets that come a part is told of
+//! congestion that a controller sets anew at each update, by how far the time that packets wait is
+//! from its target, and by how it changes.
 //!
-//! Of what the RFC leaves open: the time is that of the packet that has left last, and none when nothing waits (section 4.2 permits
-//! time stamps); marks up to a share (5.1) and a limit on steps (5.5) are there; PIE is always active (5.3), and nothing is
-//! derandomized (5.4).
+//! Of what the RFC leaves open: the time is that of the packet that has left last, and none when
+//! nothing waits (section 4.2 permits time stamps); marks up to a share (5.1) and a limit on steps
+//! (5.5) are there; PIE is always active (5.3), and nothing is derandomized (5.4).
 
 use anabranch_core::time::{Duration, Instant};
 use anabranch_units::{Probability, Span};
@@ -27,11 +28,14 @@ pub struct PieConfig {
     pub interval: Span,
     /// How long a burst may be that no packet is told of for, MAX_BURST.
     pub burst: Span,
-    /// By how much the share grows for each second that packets wait for longer than `target`, at each update, 1/s.
+    /// By how much the share grows for each second that packets wait for longer than `target`, at
+    /// each update, 1/s.
     pub alpha: f64,
-    /// By how much it grows for each second by which they wait for longer than at the update before, 1/s.
+    /// By how much it grows for each second by which they wait for longer than at the update
+    /// before, 1/s.
     pub beta: f64,
-    /// Up to this share packets are marked if their transport understands ECN; above it they are dropped (section 5.1).
+    /// Up to this share packets are marked if their transport understands ECN; above it they are
+    /// dropped (section 5.1).
     pub mark_up_to: Probability,
 }
 
@@ -97,7 +101,8 @@ impl Pie {
         }
     }
 
-    /// Makes up for the updates until `now`. Nothing has happened since the last event, so all that they look at is as it was then.
+    /// Makes up for the updates until `now`. Nothing has happened since the last event, so all that
+    /// they look at is as it was then.
     fn catch_up(&mut self, now: Instant) {
         while self.next_update <= now {
             let before = (self.share, self.last_delay, self.burst);

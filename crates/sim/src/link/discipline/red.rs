@@ -1,6 +1,6 @@
-//! Random Early Detection (Floyd and Jacobson, "Random early detection gateways for congestion avoidance", 1993): of the packets that come a
-//! part is told of congestion that grows with the mean length of the queue, so that flows slow down before it is full, and not all at
-//! once.
+//! Random Early Detection (Floyd and Jacobson, "Random early detection gateways for congestion
+//! avoidance", 1993): of the packets that come a part is told of congestion that grows with the
+//! mean length of the queue, so that flows slow down before it is full, and not all at once.
 
 use std::cmp::Ordering;
 
@@ -25,15 +25,17 @@ pub struct RedConfig {
     pub min: QueueSize,
     /// From this mean length on every packet is dropped, max_th.
     pub max: QueueSize,
-    /// The share just before `max`, max_p. Packets told of are spread evenly, which makes 2p/(1+p) of a share p.
+    /// The share just before `max`, max_p. Packets told of are spread evenly, which makes 2p/(1+p)
+    /// of a share p.
     pub probability: Probability,
     /// Weight of the length that each packet finds in the mean, w_q.
     pub weight: Probability,
-    /// From `max` to twice that the share grows to 1, rather than at once (Floyd, "Recommendation on using the gentle variant of RED",
-    /// 2000).
+    /// From `max` to twice that the share grows to 1, rather than at once (Floyd, "Recommendation
+    /// on using the gentle variant of RED", 2000).
     pub gentle: bool,
-    /// A packet as it comes on average: while nothing waits, the mean goes down as if one of these left after another. With thresholds in
-    /// octets, a packet is told of in proportion to its length by this.
+    /// A packet as it comes on average: while nothing waits, the mean goes down as if one of these
+    /// left after another. With thresholds in octets, a packet is told of in proportion to its
+    /// length by this.
     pub mean_packet: Size,
 }
 
@@ -96,7 +98,8 @@ pub struct Red {
     spacing: Duration,
     /// Mean of the lengths that packets have found.
     mean: f64,
-    /// Since when the link has had nothing to send, or will have then if nothing comes; `None` while packets wait.
+    /// Since when the link has had nothing to send, or will have then if nothing comes; `None`
+    /// while packets wait.
     idle_from: Option<Instant>,
     /// Packets since one was last told of, while the mean is above `min`.
     passed: u32,
@@ -151,7 +154,8 @@ impl Red {
         self.mean += weight * (length - self.mean);
     }
 
-    /// The share of packets that the mean asks for, p_b; `None` if it is so short that none is told of.
+    /// The share of packets that the mean asks for, p_b; `None` if it is so short that none is told
+    /// of.
     fn share(&self) -> Option<f64> {
         let most = self.config.probability.0;
         if self.mean < self.min {

@@ -1,8 +1,8 @@
-//! AODV at work: a router ([`anabranch_core::aodv`]) on each node that has one, its messages, and the packets that wait
-//! for a route.
+//! AODV at work: a router ([`anabranch_core::aodv`]) on each node that has one, its messages, and
+//! the packets that wait for a route.
 //!
-//! Messages are UDP over IPv4. Packets wait as in ns-2.35's `aodv/aodv_rqueue.cc`: at most a number of them, each for
-//! a limited time, and the oldest makes room.
+//! Messages are UDP over IPv4. Packets wait as in ns-2.35's `aodv/aodv_rqueue.cc`: at most a number
+//! of them, each for a limited time, and the oldest makes room.
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr};
@@ -28,8 +28,8 @@ use crate::trace::NodeDrop;
 pub struct AodvConfig {
     /// The router.
     pub router: aodv::Config,
-    /// Packets that wait for a route at a node, over all destinations: 64, ns-2's AODV_RTQ_MAX_LEN. One more, and the
-    /// oldest is dropped.
+    /// Packets that wait for a route at a node, over all destinations: 64, ns-2's AODV_RTQ_MAX_LEN.
+    /// One more, and the oldest is dropped.
     pub buffer: usize,
     /// How long they wait at most: 30 s, ns-2's AODV_RTQ_TIMEOUT.
     pub buffer_time: Duration,
@@ -200,7 +200,8 @@ impl Hook for Aodv {
         nodes.into_iter().for_each(|node| Self::attend(net, now, node));
     }
 
-    /// A node that dies takes with it what waits there; one that starts again has forgotten everything.
+    /// A node that dies takes with it what waits there; one that starts again has forgotten
+    /// everything.
     fn on_node(net: &mut Network, now: Instant, at: NodeId, up: bool) {
         if up {
             if let Some(site) = Self::site(net, at) {
@@ -374,7 +375,8 @@ impl Aodv {
     ) -> bool {
         let Some(site) = Self::site(net, at) else { return false };
         let known = site.router.entry(address(handle.dst));
-        // Others have been told of the break: to ask for the sake of their packets would tell them again.
+        // Others have been told of the break: to ask for the sake of their packets would tell them
+        // again.
         let hope = past.previous().is_none()
             || known.is_some_and(|entry| entry.is_valid() || entry.state == RouteState::Repairing);
         if past.rerouted >= reroutes || !hope {

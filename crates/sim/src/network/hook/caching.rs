@@ -1,4 +1,5 @@
-//! Nodes that cache TCP segments for others ([`anabranch_core::dtc`]), and what the link layer tells them.
+//! Nodes that cache TCP segments for others ([`anabranch_core::dtc`]), and what the link layer
+//! tells them.
 
 use anabranch_core::dtc::{Config, FlowKey, LinkEvent, Node, Transmit, Verdict};
 use anabranch_core::segment::Segment;
@@ -43,7 +44,8 @@ struct Report {
 
 /// A node's time-out may be due.
 const TIMER: u32 = 0;
-/// The link layer's acknowledgement of a packet has not come; the other number is that of the report.
+/// The link layer's acknowledgement of a packet has not come; the other number is that of the
+/// report.
 const OVERDUE: u32 = 1;
 
 fn flow(ip: IpVersion, packet: &Packet) -> FlowKey {
@@ -51,8 +53,8 @@ fn flow(ip: IpVersion, packet: &Packet) -> FlowKey {
 }
 
 impl Network {
-    /// Makes a node cache segments for others. Its link layer tells it what it knows where the link has
-    /// [`crate::link::LinkConfig::link_ack_timeout`].
+    /// Makes a node cache segments for others. Its link layer tells it what it knows where the link
+    /// has [`crate::link::LinkConfig::link_ack_timeout`].
     pub(crate) fn set_caching(&mut self, node: NodeId, config: Config, random: Stream) {
         let site = Site { node: Node::new(config), config, random, armed: None };
         self.hooks.caching.sites.insert(node, site);

@@ -1,8 +1,8 @@
-//! The path builder at work: a router ([`anabranch_core::paths`]) on each node that has one, its messages, and the way
-//! of a packet that bears a path's number.
+//! The path builder at work: a router ([`anabranch_core::paths`]) on each node that has one, its
+//! messages, and the way of a packet that bears a path's number.
 //!
-//! Messages are ICMPv6 over whatever leads to a neighbour. Traffic between the root and a node follows the node's paths;
-//! between two others it goes up until a node knows the way down.
+//! Messages are ICMPv6 over whatever leads to a neighbour. Traffic between the root and a node
+//! follows the node's paths; between two others it goes up until a node knows the way down.
 
 mod facts;
 
@@ -69,7 +69,8 @@ fn node_of(address: ShortAddress) -> NodeId {
 }
 
 impl Network {
-    /// Gives a node a router; the first that is a root is the data centre. At most 65,533 nodes have a short address.
+    /// Gives a node a router; the first that is a root is the data centre. At most 65,533 nodes
+    /// have a short address.
     pub(crate) fn set_router(
         &mut self,
         node: NodeId,
@@ -243,7 +244,8 @@ impl Paths {
         net.hooks.paths.read = Some(read);
     }
 
-    /// Something happens to a router: what it wants to say is sent, its timer set, its applications told.
+    /// Something happens to a router: what it wants to say is sent, its timer set, its applications
+    /// told.
     fn with_router(net: &mut Network, now: Instant, at: NodeId, happens: impl FnOnce(&mut Router, u32)) {
         if !net.is_up(at) {
             return;
@@ -308,7 +310,8 @@ impl Paths {
         net.make_packet(at, Ends::new(at, to), u8::MAX, octets, payload)
     }
 
-    /// The link that a packet takes from a node that has a router; `from` is the neighbour that it came from.
+    /// The link that a packet takes from a node that has a router; `from` is the neighbour that it
+    /// came from.
     fn next_on_path(
         net: &mut Network,
         now: Instant,
@@ -321,13 +324,15 @@ impl Paths {
         let root = hooks.paths.root?;
         let site = hooks.paths.sites.get(at)?;
         let (up, down) = (short_address(src), short_address(dst));
-        // Never straight back: two nodes that each take the other for the way out would pass a packet to and fro.
+        // Never straight back: two nodes that each take the other for the way out would pass a
+        // packet to and fro.
         let hop = |site: &Site, end, path, upward| {
             let hop = site.router.next_hop(end, path, upward)?;
             let to = node_of(hop.to);
             Some((link_to(graph, relays, at, to)?, hop.path_id)).filter(|_| Some(to) != from)
         };
-        // A path that is not known here any more: the best takes its place, as long as there is one.
+        // A path that is not known here any more: the best takes its place, as long as there is
+        // one.
         let mut stale = None;
         let found = if dst == root {
             // It keeps its number: from here on the path leads where it goes.

@@ -1,10 +1,12 @@
-//! Packets over IEEE 802.11: a node's interface queue, its frames, and what comes out of them at the neighbours.
+//! Packets over IEEE 802.11: a node's interface queue, its frames, and what comes out of them at
+//! the neighbours.
 //!
-//! A packet is one data frame with LLC and SNAP (RFC 1042); the MTU of the links keeps longer ones out. The queue is
-//! ns-2's `Queue/DropTail/PriQueue`: routing messages go before data, and a full queue drops from its tail.
+//! A packet is one data frame with LLC and SNAP (RFC 1042); the MTU of the links keeps longer ones
+//! out. The queue is ns-2's `Queue/DropTail/PriQueue`: routing messages go before data, and a full
+//! queue drops from its tail.
 //!
-//! A packet stays with its sender until its frame is settled, and a receiver makes a copy. So a packet can have arrived
-//! that its sender takes for lost, when only acknowledgements were.
+//! A packet stays with its sender until its frame is settled, and a receiver makes a copy. So a
+//! packet can have arrived that its sender takes for lost, when only acknowledgements were.
 
 mod queue;
 mod watch;
@@ -29,14 +31,15 @@ use queue::{Priority, Queue, Refused};
 /// What holds for every node of an ad hoc network.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct AdhocConfig {
-    /// Packets that wait at a node for the MAC, beside the one that it has: 50, as ns-2's users set `ifqlen`. ns-2 itself
-    /// refuses the packet that would be the 50th.
+    /// Packets that wait at a node for the MAC, beside the one that it has: 50, as ns-2's users set
+    /// `ifqlen`. ns-2 itself refuses the packet that would be the 50th.
     pub queue: usize,
-    /// Octets of the longest packet, IP header included: 1500, as of Ethernet. More than fits into the longest MPDU is
-    /// taken for that.
+    /// Octets of the longest packet, IP header included: 1500, as of Ethernet. More than fits into
+    /// the longest MPDU is taken for that.
     pub mtu: u32,
-    /// How often a packet whose next hop does not answer is given to AODV again, which may know or find another; those
-    /// that are queued for this next hop go with it. 1; with 0 all of them are dropped, as in ns-2.
+    /// How often a packet whose next hop does not answer is given to AODV again, which may know or
+    /// find another; those that are queued for this next hop go with it. 1; with 0 all of them are
+    /// dropped, as in ns-2.
     pub reroutes: u8,
 }
 
@@ -68,7 +71,8 @@ pub struct AdhocMetrics {
     pub queue_peak: usize,
     /// Packets that the MAC gave up.
     pub failures: u64,
-    /// Packets that were taken back from the queue since their next hop did not answer, those given up not counted.
+    /// Packets that were taken back from the queue since their next hop did not answer, those given
+    /// up not counted.
     pub taken_back: u64,
     /// Packets, given up or taken back, that were given another route or wait for one.
     pub rerouted: u64,
@@ -106,8 +110,9 @@ struct Current {
 }
 
 impl Network {
-    /// Puts nodes on an 802.11 channel: `nodes` are the stations of `wifi`, in order; `loss` is what its links lose by
-    /// themselves. Links between them are added with [`Network::add_adhoc_link`].
+    /// Puts nodes on an 802.11 channel: `nodes` are the stations of `wifi`, in order; `loss` is
+    /// what its links lose by themselves. Links between them are added with
+    /// [`Network::add_adhoc_link`].
     pub(crate) fn set_adhoc(&mut self, config: AdhocConfig, wifi: Wifi, loss: f64, nodes: Vec<NodeId>) {
         let stations = Stations::new(nodes, self.graph.node_count());
         let interfaces = (0..stations.count()).map(|_| Interface::default()).collect();
@@ -409,7 +414,8 @@ impl Adhoc {
         Self::serve(net, now, station);
     }
 
-    /// A next hop does not answer, and the node's router is told. What waits for it is taken out of the queue.
+    /// A next hop does not answer, and the node's router is told. What waits for it is taken out of
+    /// the queue.
     #[cold]
     fn next_hop_is_gone(net: &mut Network, now: Instant, station: u32, link: LinkId, failed: Outbound) {
         let Some(adhoc) = &mut net.media.adhoc else { return };

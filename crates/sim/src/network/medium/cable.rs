@@ -66,8 +66,8 @@ impl Medium for Cable {
 }
 
 impl Network {
-    /// The head of a cable's list arrives, unless the event is void. A segment comes out if it was for the node at the far
-    /// end and is whole.
+    /// The head of a cable's list arrives, unless the event is void. A segment comes out if it was
+    /// for the node at the far end and is whole.
     pub fn handle_arrival(&mut self, now: Instant, link: LinkId, generation: u32) -> Option<Delivery> {
         let this = self.graph.link_mut(link);
         let (from, to) = (this.from(), this.to());
@@ -103,7 +103,8 @@ impl Network {
         }
     }
 
-    /// A packet was given to a queue with a discipline of its own, which takes the packet that it drops, perhaps another one.
+    /// A packet was given to a queue with a discipline of its own, which takes the packet that it
+    /// drops, perhaps another one.
     #[cold]
     fn wait(&mut self, now: Instant, link: LinkId, handle: PacketHandle, due: Option<Instant>) {
         if let Some(due) = due {

@@ -1,11 +1,13 @@
-//! Packets over the radio: a node's queue, its frames, and what comes out of them at the neighbours.
+//! Packets over the radio: a node's queue, its frames, and what comes out of them at the
+//! neighbours.
 //!
-//! 6LoWPAN between IP and the frame (RFC 4944, RFC 6282): a packet is compressed and, if it does not fit into a frame,
-//! cut. Every hop puts it together again before it goes on (route-over, RFC 6606 section 1.2), or passes its fragments on one
-//! by one ([`FragmentForwarding`]). A frame that the link layer gives up takes the rest of its packet with it.
+//! 6LoWPAN between IP and the frame (RFC 4944, RFC 6282): a packet is compressed and, if it does
+//! not fit into a frame, cut. Every hop puts it together again before it goes on (route-over, RFC
+//! 6606 section 1.2), or passes its fragments on one by one ([`FragmentForwarding`]). A frame that
+//! the link layer gives up takes the rest of its packet with it.
 //!
-//! A packet stays with its sender until its last frame is settled; a receiver that has all of it makes a copy. So a
-//! packet can have arrived that its sender takes for lost, as in life.
+//! A packet stays with its sender until its last frame is settled; a receiver that has all of it
+//! makes a copy. So a packet can have arrived that its sender takes for lost, as in life.
 
 mod forwarding;
 mod sight;
@@ -34,14 +36,15 @@ use forwarding::Datagram;
 pub use forwarding::{FragmentForwarding, VirtualReassembly};
 use sight::Sight;
 
-/// Beside the events of the radio: a station may send the next fragment of a packet, or forget one of which fragments are
-/// missing.
+/// Beside the events of the radio: a station may send the next fragment of a packet, or forget one
+/// of which fragments are missing.
 const FRAGMENT: u32 = u32::MAX;
 
 /// What holds for every node on the air.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct WirelessConfig {
-    /// Packets, broadcasts included, that wait for the radio at a node, beside the one that is being sent.
+    /// Packets, broadcasts included, that wait for the radio at a node, beside the one that is
+    /// being sent.
     pub queue: u32,
     /// Packets in pieces that a node puts together at a time. A small node has room for one or two.
     pub reassemblies: usize,
@@ -49,11 +52,13 @@ pub struct WirelessConfig {
     pub reassembly_timeout: Duration,
     /// What a node does with a packet in pieces that is for others.
     pub forwarding: FragmentForwarding,
-    /// How often a frame that found no free channel is handed to the MAC again, each time from the beginning of CSMA-CA.
-    /// After the last failure its packet is dropped. IEEE Std 802.15.4-2020 leaves repetitions to the layer above.
+    /// How often a frame that found no free channel is handed to the MAC again, each time from the
+    /// beginning of CSMA-CA. After the last failure its packet is dropped. IEEE Std 802.15.4-2020
+    /// leaves repetitions to the layer above.
     pub access_retries: u8,
-    /// Packets in a row that a neighbour does not acknowledge before it is taken for gone ... Packets that were dropped
-    /// for lack of a free channel do not count: they say nothing about the link.
+    /// Packets in a row that a neighbour does not acknowledge before it is taken for gone ...
+    /// Packets that were dropped for lack of a free channel do not count: they say nothing about
+    /// the link.
     pub lost_after: u32,
     /// ... if nothing was heard of it for so long.
     pub silent_for: Duration,
@@ -100,7 +105,8 @@ pub struct WirelessMetrics {
     pub broadcasts_dropped: u64,
     /// Fragments of others passed on one by one.
     pub fragments_forwarded: u64,
-    /// Packets of others that there was no room to remember, in the virtual reassembly buffer or in the queue.
+    /// Packets of others that there was no room to remember, in the virtual reassembly buffer or in
+    /// the queue.
     pub entries_refused: u64,
     /// The most that were remembered at a time.
     pub entries_peak: u64,
@@ -229,7 +235,8 @@ impl Interface {
         let before = self.partials.len();
         self.partials.retain(|p| now.saturating_since(p.since) < config.patience());
         self.metrics.timed_out += (before - self.partials.len()) as u64;
-        // A neighbour sends one packet at a time, if it does not pass fragments on: what it began before will never be whole.
+        // A neighbour sends one packet at a time, if it does not pass fragments on: what it began
+        // before will never be whole.
         if config.forwarding == FragmentForwarding::Reassembly {
             self.partials.retain(|p| p.from != from || p.number == number);
         }
@@ -255,8 +262,8 @@ impl Interface {
 }
 
 impl Network {
-    /// Puts nodes on the air: `nodes` are the stations of `radio`, in order. Links between them are added with
-    /// [`Network::add_wireless_link`].
+    /// Puts nodes on the air: `nodes` are the stations of `radio`, in order. Links between them are
+    /// added with [`Network::add_wireless_link`].
     pub(crate) fn set_wireless(&mut self, config: WirelessConfig, mut radio: Radio, nodes: Vec<NodeId>) {
         radio.start(&mut self.events);
         let wireless = Wireless::new(config, radio, nodes, self.graph.node_count());
@@ -500,7 +507,8 @@ impl Wireless {
         debug_assert_eq!(sent, Ok(()), "a piece fits, and the station has nothing else under way");
     }
 
-    /// Another frame goes to the same neighbour behind this one: of the same packet, or of the packet that is next.
+    /// Another frame goes to the same neighbour behind this one: of the same packet, or of the
+    /// packet that is next.
     fn another_follows(interface: &Interface, current: &Current) -> bool {
         let next = || interface.waiting.front().is_some_and(|next| next.link == current.outbound.link);
         current.outbound.link.is_some() && (current.piece < current.last || next())
@@ -579,7 +587,8 @@ impl Wireless {
         // What a node had when it died is gone already.
         let current = wireless.interfaces[station as usize].current;
         let Some(current) = current.filter(|c| c.number == (tag >> 32) as u32) else { return };
-        // What the outcome says about the link: a frame that was not sent, or not sent as often as it may be, says nothing.
+        // What the outcome says about the link: a frame that was not sent, or not sent as often as
+        // it may be, says nothing.
         let evidence = match outcome {
             Outcome::Acknowledged | Outcome::Sent => Some(true),
             Outcome::NoAck => Some(false),
@@ -616,7 +625,8 @@ impl Wireless {
         Self::serve(net, now, station);
     }
 
-    /// A neighbour has acknowledged what was sent to it, or not; the link to it is returned if it is taken for gone now.
+    /// A neighbour has acknowledged what was sent to it, or not; the link to it is returned if it
+    /// is taken for gone now.
     fn note_outcome(&mut self, now: Instant, station: u32, link: LinkId, good: bool) -> Option<LinkId> {
         let config = self.config;
         let neighbour = self.interface(station).neighbours.iter_mut().find(|n| n.link == link)?;

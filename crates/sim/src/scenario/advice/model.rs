@@ -16,9 +16,10 @@ const STAMPS: u16 = 12;
 /// The largest window in segments where TCP has no limit of its own.
 const NO_LIMIT: f64 = 4096.0;
 
-/// The transfer of that index as the closed form sees it: `octets` through the gateways that SET would select,
-/// in that order, along the routes of the network without faults. `None` for plain TCP. There are no gateways
-/// in it if none can be reached. The closed form knows neither losses nor other traffic.
+/// The transfer of that index as the closed form sees it: `octets` through the gateways that SET
+/// would select, in that order, along the routes of the network without faults. `None` for plain
+/// TCP. There are no gateways in it if none can be reached. The closed form knows neither losses
+/// nor other traffic.
 pub fn scenario_model(scenario: &Scenario, transfer: usize, octets: u64) -> Option<Transfer> {
     let transfer = &scenario.transfers[transfer];
     let Scheme::Set(spec) = &transfer.scheme else { return None };
@@ -58,7 +59,8 @@ impl Lay<'_> {
         let (wired_delay, wired_rate, _) = self.leg(self.transfer.from, gateway)?;
         let (wireless_delay, wireless_rate, hops) = self.leg(gateway, self.transfer.to)?;
         let wireless = Tcp { mss: self.spec.wireless.mss.min(self.transfer.tcp.mss), ..self.spec.wireless };
-        // A connection has timestamps if both ends offer them; the node offers what the sender's profile says.
+        // A connection has timestamps if both ends offer them; the node offers what the sender's
+        // profile says.
         let both = Tcp { timestamps: wireless.timestamps && self.transfer.tcp.timestamps, ..wireless };
         let ((wired_mss, wired_overhead), (wireless_mss, wireless_overhead)) =
             (self.segment(&self.transfer.tcp), self.segment(&both));
@@ -97,8 +99,8 @@ impl Lay<'_> {
     }
 }
 
-/// The windows of the wireless connections. SETSYN and JOIN were the first of each: their ACK has opened the
-/// second.
+/// The windows of the wireless connections. SETSYN and JOIN were the first of each: their ACK has
+/// opened the second.
 fn window(tcp: &Tcp) -> Window {
     let segments = match tcp.initial_window {
         InitialWindow::Segments(n) => f64::from(n),
@@ -130,7 +132,8 @@ pub fn answer(ip: u8, gateways: usize) -> u32 {
     5 + row * gateways as u32
 }
 
-/// What the predictive striping puts at stake: two wired segments on the first session, one on any other.
+/// What the predictive striping puts at stake: two wired segments on the first session, one on any
+/// other.
 pub fn probing(striping: StripingPolicy, wired_mss: u16) -> Option<Probing> {
     let segment = u64::from(wired_mss);
     match striping {

@@ -16,7 +16,8 @@ use crate::radio::Position;
 const FARTHEST: f64 = 1e7;
 
 impl Checker<'_> {
-    /// Adds the nodes of groups to the single ones, and says where each of them is that a generator places.
+    /// Adds the nodes of groups to the single ones, and says where each of them is that a generator
+    /// places.
     pub(super) fn expand(&self, file: &mut FileConfig) -> Checked<Vec<(usize, Site)>> {
         let mut sites = Vec::new();
         for (i, group) in file.nodes.iter().enumerate() {
@@ -125,7 +126,8 @@ impl Checker<'_> {
         }
     }
 
-    /// What is drawn for each run, and what the scenario's first run draws, whose places are filled in.
+    /// What is drawn for each run, and what the scenario's first run draws, whose places are filled
+    /// in.
     pub(super) fn deployment(
         &self,
         generated: Vec<(usize, Site)>,

@@ -1,8 +1,8 @@
 //! Checks of nodes with several interfaces and of pools for their send buffers.
 //!
-//! Packets of a path keep to one way in both directions: the shortest over cables that begins with the interface's link, unless a
-//! `[[route]]` for the interface says otherwise. Paths are numbered over the whole scenario, so that those of two nodes never
-//! meet under one number.
+//! Packets of a path keep to one way in both directions: the shortest over cables that begins with
+//! the interface's link, unless a `[[route]]` for the interface says otherwise. Paths are numbered
+//! over the whole scenario, so that those of two nodes never meet under one number.
 
 use std::collections::BTreeMap;
 

@@ -23,7 +23,8 @@ use crate::link::{ArqConfig, LinkConfig, QueueLimit};
 use crate::loss::{Disturbance, LossFactors, LossModel};
 use crate::packet::NodeId;
 
-/// Smallest MTU: what every IPv4 module must take (RFC 791 section 3.2), and room for a piece with IPv6.
+/// Smallest MTU: what every IPv4 module must take (RFC 791 section 3.2), and room for a piece with
+/// IPv6.
 const SMALLEST_MTU: u32 = 68;
 
 /// How often a link layer may repeat a packet at most.
@@ -88,7 +89,8 @@ impl Checker<'_> {
         Ok((links, of_groups))
     }
 
-    /// Where the discipline is chosen from outside, a threshold of the file is not meant for another one than "drop-tail".
+    /// Where the discipline is chosen from outside, a threshold of the file is not meant for
+    /// another one than "drop-tail".
     pub(super) fn leave_thresholds_aside(&self, file: &mut FileConfig) {
         for (i, section) in file.link.iter_mut().enumerate() {
             let is_managed = section.discipline.0 != DisciplineConfig::DropTail;

@@ -16,7 +16,8 @@ use crate::air::motion::{Area, GaussMarkov, Motion, RandomWaypoint};
 use crate::packet::NodeId;
 use crate::radio::Position;
 
-/// Nodes on the air of a network in which some move, at most: what is known of pairs grows with the square.
+/// Nodes on the air of a network in which some move, at most: what is known of pairs grows with the
+/// square.
 const MOST_STATIONS: usize = 1000;
 /// Greatest speed in m/s.
 const FASTEST: f64 = 10_000.0;
@@ -27,8 +28,8 @@ const FARTHEST: f64 = 1e7;
 pub(super) type Mobility = (Vec<MobileSpec>, Vec<String>);
 
 impl Checker<'_> {
-    /// The nodes that move. Those without a place get the one that they have at the beginning of the first run. `generated` are
-    /// those that a generator places.
+    /// The nodes that move. Those without a place get the one that they have at the beginning of
+    /// the first run. `generated` are those that a generator places.
     pub(super) fn mobility(&self, generated: &[(usize, Site)], file: &mut FileConfig) -> Checked<Mobility> {
         let mut files: BTreeMap<String, Traces> = BTreeMap::new();
         let mut mobiles = Vec::new();

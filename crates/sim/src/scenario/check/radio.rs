@@ -206,7 +206,8 @@ impl Checker<'_> {
         Ok(Some(PathsSpec { config, root }))
     }
 
-    /// What goes over the air fits into packets that the radio carries, since none is cut above 6LoWPAN.
+    /// What goes over the air fits into packets that the radio carries, since none is cut above
+    /// 6LoWPAN.
     pub(super) fn over_the_air(
         &self,
         i: usize,

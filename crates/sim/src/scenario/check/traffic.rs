@@ -64,7 +64,8 @@ impl Checker<'_> {
         Ok(all)
     }
 
-    /// No port of a node is used twice: receivers have one, senders that are answered by datagrams the next.
+    /// No port of a node is used twice: receivers have one, senders that are answered by datagrams
+    /// the next.
     fn ports_differ(
         &self,
         i: usize,
@@ -384,7 +385,8 @@ impl Checker<'_> {
         Ok(profiles)
     }
 
-    /// The radio that packets go over, if one of the ends is on the air as far as is known without the draw of a group.
+    /// The radio that packets go over, if one of the ends is on the air as far as is known without
+    /// the draw of a group.
     fn radio_of<'r>(&self, section: &TrafficSection, scenario: &'r Scenario) -> Option<&'r RadioSpec> {
         let is_on_air = |name: &String| match self.nodes.get(name) {
             Some(node) => scenario.is_on_air(*node),

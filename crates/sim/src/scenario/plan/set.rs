@@ -79,8 +79,8 @@ impl Scenario {
         plan.planned.sets.push(PlannedSet { index, sender, node });
     }
 
-    /// The table that `node` would have found by neighbour discovery (Table 1 of the paper): hops over the
-    /// links, which all count as one.
+    /// The table that `node` would have found by neighbour discovery (Table 1 of the paper): hops
+    /// over the links, which all count as one.
     pub fn gateway_table(&self, node: NodeId, which: &Gateways) -> Vec<Gateway> {
         let allowed = |id: &NodeId| match which {
             Gateways::All | Gateways::AtMost(_) => true,
@@ -137,7 +137,8 @@ impl Scenario {
         hops
     }
 
-    /// Makes what the sender sends to the receiver itself go through `gateway`, and back, while that is up.
+    /// Makes what the sender sends to the receiver itself go through `gateway`, and back, while
+    /// that is up.
     fn pin(&self, plan: &mut Plan, transfer: &TransferSpec, gateway: NodeId) {
         for (end, other) in [(transfer.from, transfer.to), (transfer.to, transfer.from)] {
             let link = self.edges().find(|(_, from, to)| *from == end && *to == gateway);

@@ -52,7 +52,8 @@ impl Scenario {
 /// When a request without a reply is given up, over UDP, if nothing else is said.
 pub(in crate::scenario) const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The purpose of a source's random stream: the first traffic of a file has the one that sources have by themselves.
+/// The purpose of a source's random stream: the first traffic of a file has the one that sources
+/// have by themselves.
 fn stream(index: usize, name: &str) -> String {
     if index == 0 { "packets".to_owned() } else { format!("packets of {name}") }
 }
@@ -114,7 +115,8 @@ impl TrafficSpec {
                     subflows,
                 };
                 let source = PacketSource::new(config).spaced(spacing).drawing_from(stream);
-                // A source that the end of the simulation interrupts has more to send, and leaves its connection open.
+                // A source that the end of the simulation interrupts has more to send, and leaves
+                // its connection open.
                 builder.app(node, begin, if until < end { source.until(until) } else { source })
             }
             (_, None) => {
@@ -131,7 +133,8 @@ impl TrafficSpec {
         u16::try_from(self.sizes.most()).unwrap_or(u16::MAX)
     }
 
-    /// A source of packets that are messages, at most `packets` of them, from that port; none is made after `until`.
+    /// A source of packets that are messages, at most `packets` of them, from that port; none is
+    /// made after `until`.
     fn message_source(&self, (packets, from_port): (u32, u16), until: Option<Instant>) -> MessageSource {
         let Self { to, port, interval, .. } = *self;
         let via = match (self.carrier.transport(), self.connection) {

@@ -52,7 +52,8 @@ pub(super) fn metrics(
     put(metrics, &place, "fairness", fairness(arrived, planned), "1");
 }
 
-/// The packets that the receiver's application has had; requests once they are answered, with the length of the reply.
+/// The packets that the receiver's application has had; requests once they are answered, with the
+/// length of the reply.
 fn arrived<'s>(spec: &TrafficSpec, planned: &PlannedTraffic, sim: &'s Simulation) -> Cow<'s, [Arrived]> {
     if spec.replies.is_some() {
         let of = |(node, app): &(NodeId, AppId)| {

@@ -48,7 +48,8 @@ pub(super) fn paths(tree: &Tree<'_>) -> Vec<String> {
     aliases(tree).into_iter().flat_map(|aliases| aliases.values()).flat_map(of).collect()
 }
 
-/// How much a path leaves to others: 0 for a word of an alias, 1 for an alias of paths, 2 for a pattern, 3 for a single value.
+/// How much a path leaves to others: 0 for a word of an alias, 1 for an alias of paths, 2 for a
+/// pattern, 3 for a single value.
 pub(super) fn rank(tree: &Tree<'_>, path: &str) -> u8 {
     match aliases(tree).and_then(|aliases| aliases.get(path)).map(|alias| alias.get_ref()) {
         Some(DeValue::Table(_)) => 0,
@@ -68,8 +69,8 @@ pub(in crate::scenario) fn hinted(mut error: ScenarioError, tree: &Tree<'_>) -> 
     error
 }
 
-/// The settings that `name = value` stands for, by path; `None` if the file has no such alias. What follows the name of an alias of paths
-/// after a dot follows its paths.
+/// The settings that `name = value` stands for, by path; `None` if the file has no such alias. What
+/// follows the name of an alias of paths after a dot follows its paths.
 pub(super) fn expand<'s>(
     tree: &Tree<'s>,
     name: &str,

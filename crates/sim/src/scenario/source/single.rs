@@ -1,13 +1,16 @@
-//! Paths of `--set` to single links of a table `[[link]]` that makes several: `link.hop3.loss` of the table "hop{i}".
+//! Paths of `--set` to single links of a table `[[link]]` that makes several: `link.hop3.loss` of
+//! the table "hop{i}".
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::{Node, PathFault, Tree, apply_to, apply_to_table, matches};
 
-/// Sets the value where the path is one to links that a table makes. The table keeps it under `only`.
+/// Sets the value where the path is one to links that a table makes. The table keeps it under
+/// `only`.
 ///
-/// A pattern that means the whole table means all of its links, also those of which `only` says something else.
+/// A pattern that means the whole table means all of its links, also those of which `only` says
+/// something else.
 pub(super) fn apply<'s>(tree: &mut Tree<'s>, steps: &[&str], value: &Node<'s>) -> Result<bool, PathFault> {
     let ["link", step, rest @ ..] = steps else { return Ok(false) };
     let Some(DeValue::Array(tables)) = tree.get_mut().get_mut("link").map(|links| links.get_mut()) else {

@@ -29,7 +29,8 @@ pub(in crate::scenario) enum TraceFault {
 /// The name of a file, what it is read as, and whether that repeats.
 type Key = (String, TraceKind, bool);
 
-/// Traces that are known, for a source and all that are cloned from it: a file is read once for all points of a sweep.
+/// Traces that are known, for a source and all that are cloned from it: a file is read once for all
+/// points of a sweep.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Traces(Arc<Mutex<Known>>);
 

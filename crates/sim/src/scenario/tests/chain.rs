@@ -5,7 +5,8 @@ use crate::radio::Position;
 
 const PAPER: &str = include_str!("../../../../../scenarios/papers/dtc.toml");
 
-/// Relays in a row, a hub, gateways around it with rows of relays behind them, and a node at the end of all.
+/// Relays in a row, a hub, gateways around it with rows of relays behind them, and a node at the
+/// end of all.
 const NODES: &str = r#"
 [[node]]
 name = "hub"
@@ -360,7 +361,8 @@ fn what_is_set_later_wins_and_in_a_file_the_name_wins() {
     }
 }
 
-/// An axis over a single link or a word's value is not lost beside an axis with a later name that means more.
+/// An axis over a single link or a word's value is not lost beside an axis with a later name that
+/// means more.
 #[test]
 fn axes_apply_from_the_general_to_the_particular() {
     let chain = link("name = \"c{i}\"\nfrom = \"hub\"\nvia = \"m{i}\"\nto = \"end\"") + &rest("m{i}end");

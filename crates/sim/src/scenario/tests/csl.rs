@@ -59,7 +59,8 @@ fn a_sleepy_node_is_woken_for_what_it_is_sent() {
     let (sim, metrics) = run(home());
     let figure = |name: &str| metrics[name].value.unwrap();
     assert_eq!(figure("traffic.commands.delivery_ratio"), 1.0);
-    // The router listens all the time. The sensor: 128 of 124,960 µs are 0.1 %, and ten packets of some 10 ms at most.
+    // The router listens all the time. The sensor: 128 of 124,960 µs are 0.1 %, and ten packets of
+    // some 10 ms at most.
     assert_eq!(figure("radio.router.duty_cycle"), 1.0);
     let duty_cycle = figure("radio.sensor.duty_cycle");
     assert!((0.001..0.0025).contains(&duty_cycle), "{duty_cycle}");

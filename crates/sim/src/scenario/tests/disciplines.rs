@@ -8,8 +8,8 @@ use crate::link::discipline::DisciplineConfig;
 use crate::scenario::record::Metrics;
 use crate::trace::Point;
 
-/// `flows` transfers without end over a bottleneck with 40 ms there and back and a queue of 1,000 packets, for 20 s, of which the queue is
-/// measured from the fifth on. `more` is appended.
+/// `flows` transfers without end over a bottleneck with 40 ms there and back and a queue of 1,000
+/// packets, for 20 s, of which the queue is measured from the fifth on. `more` is appended.
 fn bottleneck_of(rate: &str, flows: u32, discipline: &str, tcp: &str, more: &str) -> Metrics {
     let text = format!(
         r#"
@@ -211,9 +211,9 @@ fn pie_has_packets_wait_for_its_target_whatever_flows_there_are() {
     }
 }
 
-/// With a mean queue that is long enough to be steady, the share of packets that RED drops is that of its mean queue, and TCP's rate is
-/// that of the share: Mathis et al., "The macroscopic behavior of the TCP congestion avoidance algorithm", 1997, of which each
-/// segment has an acknowledgement.
+/// With a mean queue that is long enough to be steady, the share of packets that RED drops is that
+/// of its mean queue, and TCP's rate is that of the share: Mathis et al., "The macroscopic behavior
+/// of the TCP congestion avoidance algorithm", 1997, of which each segment has an acknowledgement.
 #[test]
 fn the_mean_queue_of_red_is_where_its_drops_and_tcp_agree() {
     for flows in [8, 16] {
@@ -280,7 +280,8 @@ fn every_discipline_marks_what_it_would_drop() {
             assert_eq!(of(&dropping, "ecn_marked"), 0.0, "{name}");
             assert!(of(&dropping, "dropped_early") > 100.0, "{name}");
             assert!(of(&marking, "ecn_marked") > 100.0, "{name}");
-            // At the start of the flows PIE and RED have shares at which RFC 8033 and RFC 3168 want drops.
+            // At the start of the flows PIE and RED have shares at which RFC 8033 and RFC 3168 want
+            // drops.
             match discipline {
                 "codel" | "fq-codel" => assert_eq!(of(&marking, "dropped_early"), 0.0, "{name}"),
                 _ => assert!(of(&marking, "dropped_early") < of(&dropping, "dropped_early"), "{name}"),
@@ -289,7 +290,8 @@ fn every_discipline_marks_what_it_would_drop() {
     }
 }
 
-/// Of the packets of one link: those told of as sent, and those that a full queue was then said to have refused.
+/// Of the packets of one link: those told of as sent, and those that a full queue was then said to
+/// have refused.
 #[derive(Default)]
 struct Fates {
     sent: std::collections::BTreeSet<u64>,
@@ -320,7 +322,8 @@ impl crate::trace::Observer for Fates {
     }
 }
 
-/// What a full queue refuses is neither marked nor told of as sent; only FQ-CoDel takes room from what it has accepted.
+/// What a full queue refuses is neither marked nor told of as sent; only FQ-CoDel takes room from
+/// what it has accepted.
 #[test]
 fn what_is_refused_was_never_sent() {
     for (discipline, takes_back) in [

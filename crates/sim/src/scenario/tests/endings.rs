@@ -4,7 +4,8 @@ use super::ending::{Ending, NodeDrops};
 use super::*;
 use crate::sim::Simulation;
 
-/// `a` and `b` with a router between them, links of 1 Mbit/s and 50 ms, of which `link` says more, and what follows.
+/// `a` and `b` with a router between them, links of 1 Mbit/s and 50 ms, of which `link` says more,
+/// and what follows.
 fn chain(link: &str, rest: &str) -> Source {
     let link = |from: &str, to: &str| {
         format!("{{ from = \"{from}\", to = \"{to}\", rate = \"1 Mbit/s\", delay = \"50 ms\"{link} }}")
@@ -88,7 +89,8 @@ fn what_nodes_drop_is_a_metric_if_they_drop_anything() {
     assert!(!metrics.keys().any(|name| name.starts_with("node.")), "{metrics:?}");
 }
 
-/// A link is busy for as long as the run at most, however much still waits then, and whatever decides what goes next.
+/// A link is busy for as long as the run at most, however much still waits then, and whatever
+/// decides what goes next.
 #[test]
 fn a_link_is_busy_until_the_end_of_the_run_and_no_longer() {
     let offered = "[[traffic]]\nname = \"t\"\nkind = \"cbr\"\nover = \"udp\"\nfrom = \"a\"\nto = \"b\"\npayload = \"1000 B\"\nrate = \"4 Mbit/s\"\n";
@@ -100,7 +102,8 @@ fn a_link_is_busy_until_the_end_of_the_run_and_no_longer() {
     }
 }
 
-/// Every packet that a link transmits arrives, is lost by the channel, or is cut when the link goes down.
+/// Every packet that a link transmits arrives, is lost by the channel, or is cut when the link goes
+/// down.
 #[test]
 fn a_link_transmits_what_arrives_and_what_the_channel_loses() {
     for loss in ["0", "0.2"] {

@@ -1,4 +1,5 @@
-//! Probes of flows: what they say against closed forms, and against the delays of packets taken one by one.
+//! Probes of flows: what they say against closed forms, and against the delays of packets taken one
+//! by one.
 
 use std::collections::BTreeMap;
 
@@ -133,7 +134,8 @@ fn what_is_lost_is_what_the_channel_loses() {
     made.is("received_packets", 8000.0 - lost, 0.0);
 }
 
-/// With delays evenly from 0 to 2 T and a packet each T, only the next packet can overtake: P(D1 > T + D2) = 1/8.
+/// With delays evenly from 0 to 2 T and a packet each T, only the next packet can overtake: P(D1 >
+/// T + D2) = 1/8.
 #[test]
 fn an_eighth_is_reordered_where_the_jitter_is_two_intervals() {
     let link = "jitter = { uniform = \"40 ms\", overtaking = true }";
@@ -141,7 +143,8 @@ fn an_eighth_is_reordered_where_the_jitter_is_two_intervals() {
     made.is("reordered_ratio", 0.125, 6.0 * f64::sqrt(0.125 * 0.875 / 8000.0));
 }
 
-/// The same figures from a list of all arrivals: the delays in their order, and what is reordered by RFC 4737's `NextExp`.
+/// The same figures from a list of all arrivals: the delays in their order, and what is reordered
+/// by RFC 4737's `NextExp`.
 fn by_hand(seen: &Seen, (src, dst): (NodeId, NodeId), wanted: impl Fn(&Packet) -> bool) -> [f64; 6] {
     let counts = |packet: &Packet| packet.src == src && packet.dst == dst && wanted(packet);
     let mut sent: Vec<(u64, Instant)> = Vec::new();

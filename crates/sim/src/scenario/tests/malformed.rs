@@ -1,8 +1,10 @@
-//! Files that are wrong: one clear error each, at its place, without the words of the reader's programmer.
+//! Files that are wrong: one clear error each, at its place, without the words of the reader's
+//! programmer.
 
 use super::*;
 
-/// Two nodes, a link, a transfer, a radio and traffic: what the rest is put into, or takes the place of.
+/// Two nodes, a link, a transfer, a radio and traffic: what the rest is put into, or takes the
+/// place of.
 const GOOD: &str = r#"name = "good"
 stop = "60 s"
 [radio]

@@ -183,7 +183,8 @@ fn every_choice_reaches_the_sources() {
     assert_eq!(link.map(|link| link.there.0.queue), Some(QueueLimit::Packets(1000)));
 }
 
-/// What the file says of another transport is left aside where another is chosen from outside, and refused where the file itself does.
+/// What the file says of another transport is left aside where another is chosen from outside, and
+/// refused where the file itself does.
 #[test]
 fn a_transport_that_is_chosen_leaves_the_others_aside() {
     let tcp = paper().set("traffic.packets.over=tcp");

@@ -21,8 +21,8 @@ fn figures(source: &Source, seed: u64) -> impl Fn(&str) -> f64 + use<> {
     move |name| metrics[&format!("traffic.messages.{name}")].value.unwrap_or(f64::NAN)
 }
 
-/// An M/M/1 queue: a packet waits for the load over what it leaves, in mean services. Headers of 48 octets make services a bit less random
-/// than that, by 1 %.
+/// An M/M/1 queue: a packet waits for the load over what it leaves, in mean services. Headers of 48
+/// octets make services a bit less random than that, by 1 %.
 #[test]
 fn packets_of_exponential_length_wait_as_in_a_queue_of_exponential_services() {
     for (load, packets) in [(0.5, 500_000), (0.8, 2_000_000)] {
@@ -37,14 +37,16 @@ fn packets_of_exponential_length_wait_as_in_a_queue_of_exponential_services() {
         let expected = service * load / (1.0 - load);
         let wait = metrics["probe.queue.wait_mean_s"].value.unwrap();
         assert!((wait / expected - 1.0).abs() < 0.02, "{load}: {wait} s instead of {expected} s");
-        // Waits of those that wait are exponential: their share beyond t is load * exp(-(1 - load) t / service).
+        // Waits of those that wait are exponential: their share beyond t is load * exp(-(1 - load)
+        // t / service).
         let expected = service / (1.0 - load) * (load / 0.05).ln();
         let wait = metrics["probe.queue.wait_p95_s"].value.unwrap();
         assert!((wait / expected - 1.0).abs() < 0.03, "{load}: {wait} s instead of {expected} s");
     }
 }
 
-/// Every carrier that takes sizes of a distribution has the mean rate that is said, and delivers all.
+/// Every carrier that takes sizes of a distribution has the mean rate that is said, and delivers
+/// all.
 #[test]
 fn a_rate_is_that_of_all_sizes() {
     // RDCA, which listens before it rises, is not to be kept from making its way.
@@ -67,7 +69,8 @@ fn a_rate_is_that_of_all_sizes() {
     }
 }
 
-/// Alone on the link a flow takes a round trip for the handshake, half of one for its octets, and their transmission.
+/// Alone on the link a flow takes a round trip for the handshake, half of one for its octets, and
+/// their transmission.
 #[test]
 fn a_flow_with_a_connection_of_its_own_takes_its_handshake_and_its_way() {
     let traffic = |more: &str| {
@@ -89,8 +92,8 @@ fn a_flow_with_a_connection_of_its_own_takes_its_handshake_and_its_way() {
     assert!((1.2..1.7).contains(&long("delay_mean_s")), "{}", long("delay_mean_s"));
 }
 
-/// Flows that share a link fairly are a queue of processor sharing, in which a flow takes as long as alone, over what the load leaves,
-/// whatever the distribution of their lengths.
+/// Flows that share a link fairly are a queue of processor sharing, in which a flow takes as long
+/// as alone, over what the load leaves, whatever the distribution of their lengths.
 #[test]
 fn many_flows_take_as_long_as_processor_sharing_says() {
     for sizes in [
@@ -141,7 +144,8 @@ fn requests_follow_replies() {
     }
 }
 
-/// Of datagrams that are lost neither way four in five of four in five come back; TCP repeats what is lost.
+/// Of datagrams that are lost neither way four in five of four in five come back; TCP repeats what
+/// is lost.
 #[test]
 fn a_request_without_a_reply_is_given_up_over_udp_alone() {
     for (over, connection, share) in [("udp", "one", 0.64), ("tcp", "one", 1.0), ("tcp", "each", 1.0)] {
@@ -158,8 +162,8 @@ fn a_request_without_a_reply_is_given_up_over_udp_alone() {
     }
 }
 
-/// A source whose connection fails, or that itself fails, goes on: no number comes twice, and what a shared connection had taken comes
-/// all the same.
+/// A source whose connection fails, or that itself fails, goes on: no number comes twice, and what
+/// a shared connection had taken comes all the same.
 #[test]
 fn messages_outlive_connections_and_nodes() {
     let failing = "[[event]]\nat = \"100 s\"\naction = \"fail-node\"\nnode = \"b\"\n[[event]]\nat = \"130 s\"\naction = \"recover-node\"\nnode = \"b\"\n";
@@ -182,7 +186,8 @@ fn messages_outlive_connections_and_nodes() {
     }
 }
 
-/// Whatever traffics are called and carried by, no two at a node draw the same sizes, nor the same times.
+/// Whatever traffics are called and carried by, no two at a node draw the same sizes, nor the same
+/// times.
 #[test]
 fn no_two_traffics_draw_the_same() {
     let names = ["udp", "packets", "packets of udp", "packets of packets"];

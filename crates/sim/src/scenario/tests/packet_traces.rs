@@ -55,7 +55,8 @@ fn run(source: &Source, rows: &str) -> (Vec<(u64, u32)>, impl Fn(&str) -> f64 + 
     (all, move |name| metrics[&format!("traffic.listed.{name}")].value.unwrap_or(f64::NAN))
 }
 
-/// Every carrier makes each packet at its time and delivers it with its octets; names of columns, units and equal times do not matter.
+/// Every carrier makes each packet at its time and delivers it with its octets; names of columns,
+/// units and equal times do not matter.
 #[test]
 fn each_packet_has_its_time_and_its_length() {
     let rows = "time,bytes\n0.25,100\n250 ms,40\n# later\n1, 60 B\n1.5e0,20\n";
@@ -66,13 +67,15 @@ fn each_packet_has_its_time_and_its_length() {
         assert_eq!(arrived, [(2250, 40), (2250, 100), (3000, 60), (3500, 20)], "{over}");
         assert_eq!((figure("packets_made"), figure("packets_delivered")), (4.0, 4.0), "{over}");
     }
-    // Over UDP a packet takes the delay and the time of its octets with 48 of headers at 1 octet in a microsecond.
+    // Over UDP a packet takes the delay and the time of its octets with 48 of headers at 1 octet in
+    // a microsecond.
     let (_, figure) = run(&pair(rows, ""), rows);
     let expected = 0.05 + ((100.0 + 48.0) + (140.0 + 96.0) + (60.0 + 48.0) + (20.0 + 48.0)) / 4.0 * 1e-6;
     assert!((figure("delay_mean_s") - expected).abs() < 1e-9, "{}", figure("delay_mean_s"));
 }
 
-/// A source whose first packet is due later makes none before: nothing comes sooner than the link is long.
+/// A source whose first packet is due later makes none before: nothing comes sooner than the link
+/// is long.
 #[test]
 fn no_packet_comes_before_it_was_made() {
     let off = "kind = { on-off = { on = \"1 s\", off = \"5 s\" } }";
@@ -114,7 +117,8 @@ fn a_trace_ends_with_the_last_row_the_number_or_the_time() {
     }
 }
 
-/// What was due while a node was down is never made, and what is due later comes at its time with its own length.
+/// What was due while a node was down is never made, and what is due later comes at its time with
+/// its own length.
 #[test]
 fn a_node_that_was_down_goes_on_where_the_trace_is() {
     // Routes need a second to lead there again.

@@ -80,7 +80,8 @@ fn value(metrics: &Metrics, name: &str) -> Option<f64> {
     metrics[&format!("probe.p.{name}")].value
 }
 
-/// Sent and arrived; sent without data; hops of data, of others, of acknowledgements among them; of routing.
+/// Sent and arrived; sent without data; hops of data, of others, of acknowledgements among them; of
+/// routing.
 fn counts(metrics: &Metrics) -> [u64; 7] {
     ["data_sent", "data_arrived", "control_sent", "data_hops", "control_hops", "ack_hops", "routing_hops"]
         .map(|name| value(metrics, name).unwrap_or_else(|| panic!("{name} was measured")) as u64)
@@ -93,7 +94,8 @@ fn packets_of_all_transports_and_media_are_those_that_one_counts_by_hand() {
         "[[transfer]]\nname = \"file\"\nkind = \"tcp\"\nfrom = \"n1\"\nto = \"n3\"\nbytes = \"1500 B\"\n";
     for (name, medium, traffic, expected) in [
         ("datagrams", "cable", ten("udp"), [10, 10, 0, 20, 0, 0, 0]),
-        // SYN, SYN, ACKs of two segments; the third has FIN, and is acknowledged by the FIN of the sink; ACK.
+        // SYN, SYN, ACKs of two segments; the third has FIN, and is acknowledged by the FIN of the
+        // sink; ACK.
         ("a file over TCP", "cable", file.to_owned(), [3, 3, 6, 6, 12, 6, 0]),
         // SYN, SYN, ten ACKs, FIN, FIN, ACK.
         ("packets over TCP", "cable", ten("tcp"), [10, 10, 15, 20, 30, 22, 0]),
@@ -102,9 +104,11 @@ fn packets_of_all_transports_and_media_are_those_that_one_counts_by_hand() {
         // REQUEST, REPLY, CONFIRM of the first packet and of all.
         ("packets over RDCA", "cable", ten("rdca"), [10, 10, 4, 20, 8, 0, 0]),
         ("datagrams in two frames each", "radio", ten("udp"), [10, 10, 0, 20, 0, 0, 0]),
-        // The sender acknowledges the SYN before it has a packet, and the sink the FIN before its own.
+        // The sender acknowledges the SYN before it has a packet, and the sink the FIN before its
+        // own.
         ("packets over TCP and 802.15.4", "radio", ten("tcp"), [10, 10, 17, 20, 34, 26, 0]),
-        // RREQ for one hop, and again for more, which the second node passes on; RREP over two hops.
+        // RREQ for one hop, and again for more, which the second node passes on; RREP over two
+        // hops.
         ("datagrams over 802.11", "wifi", ten("udp"), [10, 10, 0, 20, 0, 0, 5]),
         ("packets over RDCA and 802.11", "wifi", ten("rdca"), [10, 10, 4, 20, 8, 0, 5]),
     ] {
@@ -213,7 +217,8 @@ fn a_window_has_its_beginning_and_not_its_end() {
     let of = |window: &str| run(&line("cable", &traffic, &format!("{PROBE}{window}\n")), 1).0;
     let whole = of("from = \"1 s\"\nuntil = \"2 s\"");
     assert_eq!(counts(&whole), [10, 10, 0, 20, 0, 0, 0]);
-    // The packet of the first second is on its first link when the window begins; that of 1.9 s is on the second when it ends.
+    // The packet of the first second is on its first link when the window begins; that of 1.9 s is
+    // on the second when it ends.
     let shifted = of("from = \"1003 ms\"\nuntil = \"1910 ms\"");
     assert_eq!(counts(&shifted), [9, 9, 0, 19, 0, 0, 0]);
     assert_eq!(value(&shifted, "hop_delivery_ratio"), Some(1.0));
@@ -402,7 +407,8 @@ fn a_series_has_a_point_for_each_hop() {
     assert_eq!(sim.probed_series("q", "data_hops"), None);
 }
 
-/// The figures of a window, counted over again from all that was seen; `first` is the first packet that was made in it.
+/// The figures of a window, counted over again from all that was seen; `first` is the first packet
+/// that was made in it.
 fn recounted(seen: &Seen, sim: &Simulation, (from, until): (Instant, Instant), first: u64) -> [u64; 5] {
     let links = sim.world().network.links();
     let at_links =

@@ -144,7 +144,8 @@ fn a_window_lasts_as_long_as_what_it_is_named_after() {
     let of = |time_wait: &str| run(&line(probes).set(format!("tcp.default.time_wait={time_wait}"))).0;
     let (short, long) = (of("1 s"), of("50 s"));
     let value = |name: &str| short[name].value.unwrap_or_else(|| panic!("{name} was not measured"));
-    // How long a connection stays in TIME-WAIT says nothing about the energy of the transfer, nor about that of the run.
+    // How long a connection stays in TIME-WAIT says nothing about the energy of the transfer, nor
+    // about that of the run.
     for (name, metric) in short.iter().filter(|(name, _)| name.contains("energy") || name.contains("probe")) {
         assert_eq!(metric.value, long[name].value, "{name}");
     }
@@ -246,7 +247,8 @@ fn other_radios_have_the_same_states() {
     }
     let all = ["transmit_s", "receive_s", "listen_s", "off_s"].map(value).iter().sum::<f64>();
     assert!((all - 2.0 * value("window_s")).abs() < 1e-9);
-    // The energy of a node counts until the end, long after the last event: half a watt for the rest of 10 s.
+    // The energy of a node counts until the end, long after the last event: half a watt for the
+    // rest of 10 s.
     let least = 0.5 * (9.0 - value("window_s"));
     assert!(metrics["wifi.n1.energy_j"].value.unwrap() > value("n1.energy_j") + least);
 }
@@ -405,7 +407,8 @@ fn a_radio_that_is_off_receives_nothing() {
     assert_eq!((value("probe.out.receive_s"), value("probe.out.listen_s")), (0.0, 0.0));
 }
 
-/// Datagrams of 1000 octets with their headers, as a Poisson process, over a link that takes 1 ms for each.
+/// Datagrams of 1000 octets with their headers, as a Poisson process, over a link that takes 1 ms
+/// for each.
 fn poisson(load: f64, seconds: u32, more: &str) -> Source {
     let interval = 1.0 / load;
     Source::new(
@@ -450,7 +453,8 @@ fn poisson(load: f64, seconds: u32, more: &str) -> Source {
     )
 }
 
-/// The wait in an M/D/1 queue is half the load over what it leaves, in services (Pollaczek and Khinchine).
+/// The wait in an M/D/1 queue is half the load over what it leaves, in services (Pollaczek and
+/// Khinchine).
 #[test]
 fn packets_wait_as_in_a_queue_of_poisson_arrivals() {
     for (load, seconds) in [(0.5, 500), (0.8, 2000)] {
@@ -530,8 +534,9 @@ fn what_a_probe_of_queues_cannot_measure_is_refused() {
     }
 }
 
-/// Four times as much comes as goes: the queue is full from soon on, whatever the window is, and packets wait for as long as a full queue
-/// takes. What a discipline drops from the head has waited, too.
+/// Four times as much comes as goes: the queue is full from soon on, whatever the window is, and
+/// packets wait for as long as a full queue takes. What a discipline drops from the head has
+/// waited, too.
 #[test]
 fn a_full_queue_is_full_in_every_window() {
     for (discipline, length) in [("drop-tail", 100.0), ("codel", 100.0), ("fq-codel", 100.0)] {
@@ -561,7 +566,8 @@ fn a_full_queue_is_full_in_every_window() {
     }
 }
 
-/// Both copies of a packet count, each with its wait: none for the first, that of the first's transmission for the second.
+/// Both copies of a packet count, each with its wait: none for the first, that of the first's
+/// transmission for the second.
 #[test]
 fn a_packet_that_is_there_twice_waits_twice() {
     for discipline in ["drop-tail", "fq-codel", "red"] {

@@ -11,7 +11,8 @@ fn shipped() -> Source {
     Source::new("three-hops-radio.toml", SHIPPED)
 }
 
-/// A correspondent node behind two gateways, all but the former on the air, and a node in the middle.
+/// A correspondent node behind two gateways, all but the former on the air, and a node in the
+/// middle.
 const GATEWAYS: &str = r#"
 [radio]
 range = 100

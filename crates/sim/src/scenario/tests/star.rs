@@ -1,4 +1,5 @@
-//! Several gateways with rows of relays, several receivers, and kinds of transfers that are chosen from outside.
+//! Several gateways with rows of relays, several receivers, and kinds of transfers that are chosen
+//! from outside.
 
 use anabranch_core::set::Plan as How;
 
@@ -77,7 +78,8 @@ fn a_transfer_for_each_node_of_a_group_of_nodes() {
     assert_eq!(read(&source("name = \"x\"").set("nodes.h*.count=0")).transfers.len(), 0);
 }
 
-/// What the file says of another kind is left aside where the kind is chosen from outside, and refused where the file itself does.
+/// What the file says of another kind is left aside where the kind is chosen from outside, and
+/// refused where the file itself does.
 #[test]
 fn a_kind_that_is_chosen_leaves_aside_what_it_does_not_read() {
     let plan = |scheme: &str| {
@@ -145,7 +147,8 @@ fn the_papers_network_can_be_changed_from_outside() {
     }
 }
 
-/// Split TCP has one connection, through the nearest gateway of those that are named: a number above 1 would mean nothing.
+/// Split TCP has one connection, through the nearest gateway of those that are named: a number
+/// above 1 would mean nothing.
 #[test]
 fn split_takes_one_gateway() {
     let network = include_str!("../../../../../scenarios/three-gateways.toml");

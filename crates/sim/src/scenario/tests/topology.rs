@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// Four towns in the manner of the Internet Topology Zoo: two edges between the first two, one edge without a rate, one node
-/// without a place.
+/// Four towns in the manner of the Internet Topology Zoo: two edges between the first two, one edge
+/// without a rate, one node without a place.
 const TOWNS: &str = include_str!("towns.graphml");
 
 const SCENARIO: &str = r#"stop = "20 s"
@@ -66,8 +66,8 @@ fn a_graph_becomes_nodes_and_links() {
     assert_eq!(metrics["transfer.transfer 1.delivered"].value, Some(1.0));
 }
 
-/// The content of the graph decides, not the file: the scenario that is resolved has it, without the file.
-/// Whatever labels and ids a file has, no two nodes get the same name.
+/// The content of the graph decides, not the file: the scenario that is resolved has it, without
+/// the file. Whatever labels and ids a file has, no two nodes get the same name.
 #[test]
 fn nodes_of_one_label_have_names_of_their_own() {
     let labels = ["A", "A", "A 1", "A*", "A_", "3"];

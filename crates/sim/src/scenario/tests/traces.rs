@@ -26,7 +26,8 @@ fn pair(keys: &str, more: &str) -> String {
 
 const TRANSFER: &str = "[[transfer]]\nkind = \"tcp\"\nfrom = \"a\"\nto = \"b\"\n";
 
-/// 12 Mbit/s for a second and 1.2 Mbit/s for another; one opportunity of 1500 octets in 1 and 10 ms.
+/// 12 Mbit/s for a second and 1.2 Mbit/s for another; one opportunity of 1500 octets in 1 and 10
+/// ms.
 const RATES: &str = "time,rate\n0,12 Mbit/s\n1,1.2 Mbit/s\n2,0\n";
 
 fn opportunities() -> String {
@@ -192,8 +193,8 @@ fn what_is_wrong_is_said_where_it_is() {
     .assert_eq(&error("delay = \"1 s\"", ""));
 }
 
-/// TCP behind a rate that changes tenfold each second has what the trace lets through, with every discipline; those that manage their queue
-/// keep it shorter.
+/// TCP behind a rate that changes tenfold each second has what the trace lets through, with every
+/// discipline; those that manage their queue keep it shorter.
 #[test]
 fn every_discipline_fills_a_link_that_varies() {
     let measured = |trace: &str, discipline: &str| {
@@ -216,7 +217,8 @@ fn every_discipline_fills_a_link_that_varies() {
     }
 }
 
-/// Datagrams that come evenly wait as the trace lets them: in the slow second 2.4 Mbit/s pile up behind 1.2 Mbit/s.
+/// Datagrams that come evenly wait as the trace lets them: in the slow second 2.4 Mbit/s pile up
+/// behind 1.2 Mbit/s.
 #[test]
 fn the_queue_grows_by_what_the_trace_does_not_take() {
     let keys = "trace = { rate = \"cell.csv\", repeat = true }\ndelay = \"0 s\"\nqueue = \"1000 packets\"";

@@ -191,7 +191,8 @@ fn a_node_of_a_group_is_named_where_the_group_stands() {
     assert!(matches!(error.place, Place::File { line: 10 | 11, .. }), "{error:?}");
 }
 
-/// Within 3 % at 1 to 20 stations, with and without RTS: saturation throughput by a scenario file alone.
+/// Within 3 % at 1 to 20 stations, with and without RTS: saturation throughput by a scenario file
+/// alone.
 #[test]
 fn a_cell_has_the_throughput_of_bianchi() {
     use anabranch_model::dcf::{self, Backoff, Exchange, Times};
@@ -386,7 +387,8 @@ fn ports_and_receivers_are_kept_apart() {
     assert!(many.scenario().expect_err("too many").message.contains("100000 transfers"));
 }
 
-/// Sources that are off half of the time make half of the packets, whatever carries them, and the same ones over each.
+/// Sources that are off half of the time make half of the packets, whatever carries them, and the
+/// same ones over each.
 #[test]
 fn sources_that_are_off_at_times_make_their_share_over_every_transport() {
     for kind in ["on-off", "pareto-on-off"] {

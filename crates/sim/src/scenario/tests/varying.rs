@@ -3,7 +3,8 @@
 use super::*;
 use crate::scenario::record::Metrics;
 
-/// Two nodes and a link of 12 Mbit/s and 10 ms with `keys`, and a packet of 1500 octets each 10 ms for 20 s; `more` is appended.
+/// Two nodes and a link of 12 Mbit/s and 10 ms with `keys`, and a packet of 1500 octets each 10 ms
+/// for 20 s; `more` is appended.
 fn pair(keys: &str, more: &str) -> Source {
     let text = format!(
         r#"
@@ -59,7 +60,8 @@ fn delays_and_losses_change_when_events_say_so() {
     let events =
         event("5 s", "set-delay", "delay = \"60 ms\"") + &event("15 s", "set-delay", "delay = \"20 ms\"");
     let metrics = run("", &events);
-    // 1 ms of transmission; 5 s with 10 ms, 10 s with 60 ms and 5 s with 20 ms. Four packets or so arrive with the last of the long delay.
+    // 1 ms of transmission; 5 s with 10 ms, 10 s with 60 ms and 5 s with 20 ms. Four packets or so
+    // arrive with the last of the long delay.
     let mean = of(&metrics, "traffic.d.delay_mean_s");
     assert!((mean - (0.001 + (5.0 * 0.010 + 10.0 * 0.060 + 5.0 * 0.020) / 20.0)).abs() < 0.0001, "{mean}");
     assert_eq!(of(&metrics, "link.a>b.dropped_loss"), 0.0);

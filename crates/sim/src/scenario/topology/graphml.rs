@@ -1,4 +1,5 @@
-//! GraphML, as far as it says nodes and edges: <http://graphml.graphdrawing.org/specification.html>.
+//! GraphML, as far as it says nodes and edges:
+//! <http://graphml.graphdrawing.org/specification.html>.
 
 use std::collections::BTreeMap;
 
@@ -40,7 +41,8 @@ pub(super) struct Fault {
 type Read<T> = Result<T, Fault>;
 
 impl Graph {
-    /// The edges, parallel ones as one with the sum of their rates, loops left out; in the order of the file.
+    /// The edges, parallel ones as one with the sum of their rates, loops left out; in the order of
+    /// the file.
     pub(super) fn joined(&self) -> Vec<Edge> {
         let mut joined: Vec<Edge> = Vec::new();
         let mut at: BTreeMap<[usize; 2], usize> = BTreeMap::new();

@@ -51,7 +51,8 @@ mod tests {
         let degree = RADIUS * std::f64::consts::PI / 180.0;
         for (a, b, metres) in [
             ((0.0, 0.0), (0.0, 0.0), 0.0),
-            // A degree of latitude, and of longitude at 60 degrees north: half as much, a little less along the great circle.
+            // A degree of latitude, and of longitude at 60 degrees north: half as much, a little
+            // less along the great circle.
             ((10.0, 50.0), (10.0, 51.0), degree),
             ((0.0, 60.0), (1.0, 60.0), 0.499_995 * degree),
             // A quarter and a half of the way around.

@@ -45,7 +45,8 @@ impl Observer for Count {
 const PORT: u16 = 47_111;
 const PACKETS: u32 = 50;
 
-/// A row of five with RTS and losses, TCP in one way and RDCA in the other, and a relay that dies in mid-frame.
+/// A row of five with RTS and losses, TCP in one way and RDCA in the other, and a relay that dies
+/// in mid-frame.
 #[test]
 fn tshark_reads_all_that_was_on_the_air() {
     let mut wifi = WifiConfig::dsss(100.0).with_rts_threshold(300);

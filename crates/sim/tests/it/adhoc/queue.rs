@@ -93,7 +93,8 @@ fn routing_messages_overtake_data_in_a_full_queue() {
     let data = |list: &[(u64, bool)]| list.iter().filter(|p| !p.1).map(|p| p.0).collect::<Vec<_>>();
     let sent = data(&order.sent);
     assert!(sent.iter().all(|id| data(&order.taken).contains(id)) && sent.is_sorted());
-    // A routing message taken goes out after the one frame at the MAC, with 50 packets in the queue.
+    // A routing message taken goes out after the one frame at the MAC, with 50 packets in the
+    // queue.
     for (id, _) in order.sent.iter().filter(|p| p.1) {
         let at = order.sent.iter().position(|p| p.0 == *id).unwrap();
         let before = order.sent[..at].iter().filter(|p| !p.1).map(|p| p.0).max();

@@ -131,7 +131,8 @@ fn evenly_spaced_packets_over_tcp_and_when_they_were_first_sent() {
     assert_eq!(first.time(nodes[3], 300), None);
 }
 
-/// The second relay of a row dies for 5 s: the connection is told, stands by, and goes on without a long time-out.
+/// The second relay of a row dies for 5 s: the connection is told, stands by, and goes on without a
+/// long time-out.
 #[test]
 fn a_broken_route_reaches_elfn() {
     let run = |elfn: Option<Duration>| {

@@ -246,7 +246,8 @@ fn out_of_range_is_no_acknowledgement() {
 
 #[test]
 fn a_channel_that_stays_busy_is_an_access_failure() {
-    // The longest frame of SUN FSK, 164 ms, against five assessments with at most 7 periods before each.
+    // The longest frame of SUN FSK, 164 ms, against five assessments with at most 7 periods before
+    // each.
     let config = RadioConfig::sun_fsk(RANGE);
     let config = RadioConfig { mac: MacConfig { min_be: 0, max_be: 3, ..config.mac }, ..config };
     let mut air = Air::new(config, &[(0.0, 0.0), (50.0, 0.0)], 1);
@@ -328,7 +329,8 @@ fn energy_adds_up_to_time() {
 
 #[test]
 fn a_channel_that_is_busy_for_a_moment_of_the_cca_is_busy() {
-    // Station 1's frame of 26 octets is on air from 320 to 1152 µs; station 0's CCA takes the 128 µs given.
+    // Station 1's frame of 26 octets is on air from 320 to 1152 µs; station 0's CCA takes the 128
+    // µs given.
     for (cca_from, busy) in
         [(191, false), (192, false), (193, true), (600, true), (1151, true), (1152, false)]
     {
@@ -354,8 +356,8 @@ fn a_cca_before_and_during_its_own_acknowledgement_is_busy() {
 
 #[test]
 fn a_station_that_turns_around_is_deaf() {
-    // Station 0's frame begins at 320 µs. Station 1, which senses nothing, assesses from 180 to 308 µs and sends
-    // from 500 µs on: the frame begins while it turns around.
+    // Station 0's frame begins at 320 µs. Station 1, which senses nothing, assesses from 180 to 308
+    // µs and sends from 500 µs on: the frame begins while it turns around.
     let deaf = UnitDisk { carrier_sense_range: 1.0, ..UnitDisk::new(RANGE) };
     let mut air = Air::new(disk(deaf), &[(0.0, 0.0), (50.0, 0.0)], 1);
     let effects = script(&mut air, &[(0, 0, None, 100), (180, 1, None, 1)]);
@@ -369,7 +371,8 @@ fn a_frame_that_begins_as_another_ends_does_not_disturb_it() {
     let mut air = Air::new(disk(UnitDisk::new(RANGE)), &HIDDEN, 1);
     let effects = script(&mut air, &[(0, 0, None, 20), (832, 2, None, 20)]);
     assert_eq!(received(&effects), [(1, 0), (1, 1)]);
-    // SUN FSK turns around for longer than its shortest frame lasts, 720 µs: the start was planned before the end.
+    // SUN FSK turns around for longer than its shortest frame lasts, 720 µs: the start was planned
+    // before the end.
     let mut air = Air::new(prompt(RadioConfig::sun_fsk(RANGE)), &HIDDEN, 1);
     let effects = script(&mut air, &[(0, 0, None, 1), (720, 2, None, 1)]);
     assert!(received(&effects).contains(&(1, 0)), "{effects:?}");

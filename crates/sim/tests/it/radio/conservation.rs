@@ -1,4 +1,5 @@
-//! What holds whatever happens: every frame has one end, what is received was sent, and the same seed is the same run.
+//! What holds whatever happens: every frame has one end, what is received was sent, and the same
+//! seed is the same run.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -40,7 +40,8 @@ fn exact(config: RadioConfig) -> RadioConfig {
     RadioConfig { csl: config.csl.map(|csl| CslConfig { clock_accuracy_ppm: 0, ..csl }), ..config }
 }
 
-/// Octets of a wake-up frame: frame control 2, PAN 2, address 2, IE 2 + 2, FCS 2; 6 before it on air.
+/// Octets of a wake-up frame: frame control 2, PAN 2, address 2, IE 2 + 2, FCS 2; 6 before it on
+/// air.
 const WAKEUP: u64 = (6 + 12) * 32;
 /// An enhanced acknowledgement: 2 + 1 + 2 + 2 + 6 + 2, and 6.
 const ENH_ACK: u64 = (6 + 15) * 32;
@@ -128,8 +129,9 @@ fn a_wake_up_sequence_lasts_a_period_and_ends_where_it_says() {
     assert_eq!(psdu_len, 15);
     assert!(matches!(effects[0], Effect::Received { at: Station(1), tag: 7, .. }));
     assert!(matches!(effects[1], Effect::Done { outcome: Outcome::Acknowledged, attempts: 1, .. }));
-    // The receiver slept but for samples, one or two wake-up frames, the rendezvous and the frame. It has heard at most a sample
-    // of each period, less than two wake-up frames until it had one whole, and two units around the rendezvous.
+    // The receiver slept but for samples, one or two wake-up frames, the rendezvous and the frame.
+    // It has heard at most a sample of each period, less than two wake-up frames until it had one
+    // whole, and two units around the rendezvous.
     let time = air.radio.state_time(air.now, Station(1));
     let most = 8 * 128 + 2 * WAKEUP + 4256 + 192 + 4 * 160;
     assert!(time.receive + time.listen <= micros(most), "{time:?}");
@@ -141,7 +143,8 @@ fn a_wake_up_sequence_lasts_a_period_and_ends_where_it_says() {
     );
 }
 
-/// Sends a frame at a random time of each second; the mean from there to its arrival, in seconds, without the first.
+/// Sends a frame at a random time of each second; the mean from there to its arrival, in seconds,
+/// without the first.
 fn mean_delay(config: RadioConfig, frames: u64, pause: Duration) -> f64 {
     let mut air = Air::sampling(config, &PAIR, &[(0, NEVER)], 3);
     let mut random = Stream::new(5, 0, "frames", "times");
@@ -185,8 +188,8 @@ fn a_synchronized_hop_takes_half_a_period() {
     for period in [PERIOD, micros(500_000)] {
         let delay = mean_delay(exact(sampled(period)), 2000, Duration::from_secs(2));
         let half = period.as_secs_f64() / 2.0;
-        // The frame begins where the wake-up frames end that cover lead and unit: within one wake-up frame and a unit behind
-        // the sample. Before it: lead, CCA, turnaround.
+        // The frame begins where the wake-up frames end that cover lead and unit: within one
+        // wake-up frame and a unit behind the sample. Before it: lead, CCA, turnaround.
         let before = (1120.0 + 128.0 + 192.0) / 1e6;
         let (least, most) =
             (half + before + 56.0 * 32e-6, half + before + (160.0 + 576.0 + 56.0 * 32.0) / 1e6);
@@ -196,7 +199,8 @@ fn a_synchronized_hop_takes_half_a_period() {
     }
 }
 
-/// Clocks that are 20 ppm off, over minutes: the guard grows with the time since the last acknowledgement, and nothing is lost.
+/// Clocks that are 20 ppm off, over minutes: the guard grows with the time since the last
+/// acknowledgement, and nothing is lost.
 #[test]
 fn drifting_clocks_cost_wake_up_frames_and_no_frame() {
     for (pause, guard) in [(10, 0.0004), (600, 0.024)] {
@@ -226,7 +230,8 @@ fn drifting_clocks_cost_wake_up_frames_and_no_frame() {
     }
 }
 
-/// Once the clocks may have drifted by a period, the phase is not known, and the whole sequence is sent.
+/// Once the clocks may have drifted by a period, the phase is not known, and the whole sequence is
+/// sent.
 #[test]
 fn a_phase_too_old_is_no_phase() {
     let mut air = Air::sampling(prompt(sampled(PERIOD)), &PAIR, &[(0, NEVER)], 1);
@@ -242,7 +247,8 @@ fn a_phase_too_old_is_no_phase() {
     assert_eq!((acknowledged, air.radio.metrics(Station(0)).wakeups), (2, 2 * 217));
 }
 
-/// Frames that one station sends to another without end, each with frame pending or not; frames in `seconds`.
+/// Frames that one station sends to another without end, each with frame pending or not; frames in
+/// `seconds`.
 fn stream(config: RadioConfig, pending: bool, seconds: u64) -> (u64, Air) {
     let mut air = Air::sampling(config, &PAIR, &[], 1);
     let send = move |air: &mut Air, tag| match pending {
@@ -275,7 +281,8 @@ fn frame_pending_makes_a_stream_as_fast_as_without_sleep() {
     assert!((one_by_one as f64 - periods).abs() < 3.0, "{one_by_one} {periods}");
 }
 
-/// The receiver sleeps after a frame that none follows, though it was told of one before: the next needs wake-up frames.
+/// The receiver sleeps after a frame that none follows, though it was told of one before: the next
+/// needs wake-up frames.
 #[test]
 fn a_receiver_sleeps_once_no_frame_follows() {
     let config = sampled(PERIOD);
@@ -319,7 +326,8 @@ fn a_broadcast_has_the_whole_sequence_and_reaches_all() {
     }
 }
 
-/// To a station that never sleeps a frame goes at once, with an immediate acknowledgement; the sender sleeps before and after.
+/// To a station that never sleeps a frame goes at once, with an immediate acknowledgement; the
+/// sender sleeps before and after.
 #[test]
 fn a_sleeper_sends_to_one_that_listens_as_always() {
     let mut air = Air::sampling(prompt(sampled(PERIOD)), &PAIR, &[(1, NEVER)], 1);
@@ -340,7 +348,8 @@ fn a_sleeper_sends_to_one_that_listens_as_always() {
     assert!([busy + 7 * 128, busy + 8 * 128].contains(&awake), "{awake}");
 }
 
-/// A receiver that is down: macMaxFrameRetries sequences more, each after the other, then no acknowledgement.
+/// A receiver that is down: macMaxFrameRetries sequences more, each after the other, then no
+/// acknowledgement.
 #[test]
 fn a_frame_without_acknowledgement_is_woken_for_again() {
     let mut air = Air::sampling(prompt(sampled(PERIOD)), &PAIR, &[(0, NEVER)], 1);
@@ -367,7 +376,8 @@ fn a_frame_without_acknowledgement_is_woken_for_again() {
     assert_eq!(ends[1].1, Outcome::Acknowledged);
 }
 
-/// A receiver that comes back with another phase: the frame sent by the old one is lost, and the next finds it.
+/// A receiver that comes back with another phase: the frame sent by the old one is lost, and the
+/// next finds it.
 #[test]
 fn a_phase_that_has_become_wrong_is_forgotten() {
     let mut air = Air::sampling(exact(sampled(micros(496_000))), &PAIR, &[(0, NEVER)], 1);
@@ -388,7 +398,8 @@ fn a_phase_that_has_become_wrong_is_forgotten() {
     assert_eq!(ends, [Acknowledged, Acknowledged, NoAck, Acknowledged]);
 }
 
-/// A station that has a frame to send while the channel is taken by a sequence for another waits for its end, and does not fail.
+/// A station that has a frame to send while the channel is taken by a sequence for another waits
+/// for its end, and does not fail.
 #[test]
 fn others_wait_for_the_end_of_a_sequence() {
     let places = [(0.0, 0.0), (50.0, 0.0), (0.0, 50.0)];
@@ -408,7 +419,8 @@ fn others_wait_for_the_end_of_a_sequence() {
     }
 }
 
-/// Several stations that want the same sample of the same receiver: their leads keep most of them apart.
+/// Several stations that want the same sample of the same receiver: their leads keep most of them
+/// apart.
 #[test]
 fn senders_to_the_same_sample_share_it() {
     let places = [(0.0, 0.0), (20.0, 0.0), (0.0, 20.0), (-20.0, 0.0), (0.0, -20.0)];
@@ -432,7 +444,8 @@ fn senders_to_the_same_sample_share_it() {
     assert!(good >= 380, "{good} of 404");
 }
 
-/// Two hidden senders that wake the same receiver at the same time: it goes back to sleep, and samples on.
+/// Two hidden senders that wake the same receiver at the same time: it goes back to sleep, and
+/// samples on.
 #[test]
 fn a_receiver_amid_noise_goes_back_to_sleep() {
     let hidden = [(0.0, 0.0), (90.0, 0.0), (180.0, 0.0)];
@@ -456,13 +469,15 @@ fn a_receiver_amid_noise_goes_back_to_sleep() {
 
 #[test]
 fn a_sleeping_station_hears_nothing_between_its_samples() {
-    // A stream between two others that never sleep: the sleeper's account of reception is that of its samples.
+    // A stream between two others that never sleep: the sleeper's account of reception is that of
+    // its samples.
     let places = [(0.0, 0.0), (50.0, 0.0), (0.0, 50.0)];
     let mut air = Air::sampling(sampled(PERIOD), &places, &[(0, NEVER), (1, NEVER)], 1);
     air.saturate(&[0], 1, 127, secs(100));
     let time = air.radio.state_time(air.now, Station(2));
     let awake = (time.receive + time.listen).as_secs_f64();
-    // Each of 800 samples may stay to the end of the frame on air, its acknowledgement and a clear sample.
+    // Each of 800 samples may stay to the end of the frame on air, its acknowledgement and a clear
+    // sample.
     let samples = 100.0 / PERIOD.as_secs_f64();
     assert!(awake > samples * 128e-6 && awake < samples * 0.0075, "{awake}");
     assert_eq!(air.radio.metrics(Station(2)).received, 0);

@@ -68,7 +68,8 @@ fn one_in_a_hundred_fails_at_the_sensitivity() {
     }
 }
 
-/// The formula of IEEE Std 802.15.4-2006, Annex E.4.1.8, a second time and with the platform's exponential.
+/// The formula of IEEE Std 802.15.4-2006, Annex E.4.1.8, a second time and with the platform's
+/// exponential.
 fn bit_error_rate(sinr: f64) -> f64 {
     let mut binomial = 16.0;
     let mut sum = 0.0;
@@ -79,7 +80,8 @@ fn bit_error_rate(sinr: f64) -> f64 {
     8.0 / 15.0 / 16.0 * sum
 }
 
-/// At the defaults nothing but bit errors decides: the share of frames that arrive falls from 1 to 0 between 61 and 85 m.
+/// At the defaults nothing but bit errors decides: the share of frames that arrive falls from 1 to
+/// 0 between 61 and 85 m.
 #[test]
 fn the_transitional_region_is_that_of_the_bits() {
     let n = 40_000;
@@ -183,7 +185,8 @@ fn quality_falls_with_interference() {
         [Effect::Received { lqi, tag: 0, .. }] => lqi,
         ref other => panic!("one frame arrives: {other:?}"),
     };
-    // -75 dBm over a noise of -95.5 alone, and with -85 dBm for all of the frame: 20.5 and 9.6 dB, of 25.
+    // -75 dBm over a noise of -95.5 alone, and with -85 dBm for all of the frame: 20.5 and 9.6 dB,
+    // of 25.
     assert_eq!((lqi(-120.0, 0), lqi(-85.0, 0)), (209, 98));
     assert!((99..209).contains(&lqi(-85.0, 2128)), "half of it");
 }

@@ -28,8 +28,8 @@ fn against_the_best(seed: u64) -> f64 {
     mean_latency(&paths, seed) / best
 }
 
-/// A short form: the campaign `set-random-networks` holds the full statement, with more networks, more runs
-/// of each and closer bounds. With so few runs a mean is rough, hence the room.
+/// A short form: the campaign `set-random-networks` holds the full statement, with more networks,
+/// more runs of each and closer bounds. With so few runs a mean is rough, hence the room.
 #[test]
 fn several_gateways_are_no_slower_than_the_best_of_them() {
     let ratios: Vec<(u64, f64)> = (0..NETWORKS).map(|seed| (seed, against_the_best(seed))).collect();

@@ -64,7 +64,8 @@ fn latency(paths: &[Path], plan: Plan, length: usize, node_buffer: u32) -> f64 {
     star.latency()
 }
 
-/// What SET over all and over each gateway alone, and split TCP over each alone take with such a node buffer.
+/// What SET over all and over each gateway alone, and split TCP over each alone take with such a
+/// node buffer.
 fn against_each(paths: &[Path], length: usize, node_buffer: u32) -> (f64, f64, f64) {
     let latency = |paths: &[Path], plan| latency(paths, plan, length, node_buffer);
     let best = |plan| paths.iter().map(|p| latency(&[*p], plan)).fold(f64::MAX, f64::min);
@@ -73,8 +74,9 @@ fn against_each(paths: &[Path], length: usize, node_buffer: u32) -> (f64, f64, f
 
 #[test]
 fn a_slow_gateway_does_not_hold_up_a_fast_one() {
-    // A slow start that overruns the fast gateway's queue of 100 packets costs more than the slow gateway brings, and how much
-    // depends on the burst: with RFC 5681 and RFC 6582 alone there is no SACK to repair it.
+    // A slow start that overruns the fast gateway's queue of 100 packets costs more than the slow
+    // gateway brings, and how much depends on the burst: with RFC 5681 and RFC 6582 alone there is
+    // no SACK to repair it.
     let usual = [2, 3, 5].map(|fast| (256_000, fast, 1.02));
     let wide = [(256_000, 10), (10_000, 10), (256_000, 20), (256_000, 50), (100_000, 100)];
     let latency = |paths: &[Path], plan| latency(paths, plan, 3_000_000, 64_000);
@@ -101,8 +103,8 @@ fn a_slow_gateway_does_not_hold_up_a_fast_one() {
     }
 }
 
-/// A gateway's TCP that had nothing to send until the next chunks came lost bursts of them, and took its path for a slow
-/// one: 1.74 times as long as split TCP at 10 Mbit/s.
+/// A gateway's TCP that had nothing to send until the next chunks came lost bursts of them, and
+/// took its path for a slow one: 1.74 times as long as split TCP at 10 Mbit/s.
 #[test]
 fn a_long_file_fills_a_fast_path_as_a_plain_stream_does() {
     for rate in [5_000_000, 10_000_000, 20_000_000, 50_000_000, 100_000_000] {

@@ -222,7 +222,8 @@ fn retries_end_at_the_limits() {
 
 #[test]
 fn a_cts_resets_the_short_retry_count() {
-    // Six RTS are lost, the seventh brings a CTS, the data is lost; six more RTS are lost: 12 short failures, never 7 in a row.
+    // Six RTS are lost, the seventh brings a CTS, the data is lost; six more RTS are lost: 12 short
+    // failures, never 7 in a row.
     let mut dcf = Dcf::new(WifiConfig::dsss(100.0).with_rts_threshold(0), &PAIR, 1);
     dcf.wifi.show_frames();
     dcf.wifi.set_loss(Station(0), Station(1), 1.0);
@@ -246,7 +247,8 @@ fn a_cts_resets_the_short_retry_count() {
 
 #[test]
 fn windows_double_up_to_the_greatest() {
-    // 7 attempts to nobody: gaps are the time-out, 222 µs, and up to 63, 127, 255, 511, 1023, 1023 slots.
+    // 7 attempts to nobody: gaps are the time-out, 222 µs, and up to 63, 127, 255, 511, 1023, 1023
+    // slots.
     let mut most = [0; 6];
     for seed in 1..300 {
         let mut dcf = Dcf::new(WifiConfig::dsss(100.0), &[(0.0, 0.0), (150.0, 0.0)], seed);

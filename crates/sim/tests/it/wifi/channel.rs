@@ -29,7 +29,8 @@ fn a_nav_is_respected() {
     // 2 does not hear 0, but the CTS of 1.
     let mut dcf = Dcf::new(short_sighted(100.0).with_rts_threshold(0), &HIDDEN, 1);
     dcf.wifi.show_frames();
-    // RTS 1000 to 1352, CTS 1362 to 1666, data 1676 to 5868, ACK 5878 to 6182. At 3000 the channel is clear at 2.
+    // RTS 1000 to 1352, CTS 1362 to 1666, data 1676 to 5868, ACK 5878 to 6182. At 3000 the channel
+    // is clear at 2.
     let effects = dcf.script(&[(1000, 0, Some(1), 1000), (3000, 2, None, 100)]);
     let frames = on_air(&effects);
     let last = frames.last().unwrap();
@@ -55,7 +56,8 @@ fn a_station_with_a_nav_answers_no_rts() {
     assert!(ends[1].3 > 1, "{ends:?}");
 }
 
-/// Both sides of a receiver at 2 Mbit/s, 1500 octets, 25 frames/s each: how many arrive, and how often each is sent.
+/// Both sides of a receiver at 2 Mbit/s, 1500 octets, 25 frames/s each: how many arrive, and how
+/// often each is sent.
 fn two_senders(config: WifiConfig, metres: f64) -> (f64, f64) {
     let places = [(0.0, 0.0), (-metres, 0.0), (metres, 0.0)];
     let mut dcf = Dcf::new(config, &places, 1);
@@ -86,7 +88,8 @@ fn hidden_terminals_are_what_rts_and_cts_are_for() {
 
 #[test]
 fn the_first_frame_survives_one_that_is_ten_times_weaker() {
-    // Over two-ray ground power falls with d^4 beyond 86 m: a ratio of 10 is one of 1.78 in distance.
+    // Over two-ray ground power falls with d^4 beyond 86 m: a ratio of 10 is one of 1.78 in
+    // distance.
     for (interferer, survives) in [(200.0, true), (170.0, false), (100.0, false)] {
         for (first, second) in [(0, 2), (2, 0)] {
             let mut config = WifiConfig::dsss(220.0);
@@ -142,7 +145,8 @@ fn eifs_follows_a_frame_in_error() {
     }
 }
 
-/// PHY-RXSTART.indication comes with a good PLCP header; without it a station has only sensed that the channel was busy.
+/// PHY-RXSTART.indication comes with a good PLCP header; without it a station has only sensed that
+/// the channel was busy.
 #[test]
 fn eifs_needs_a_plcp_header() {
     let gap = |eifs, places: &[(f64, f64)], second: u64| {
@@ -166,7 +170,8 @@ fn eifs_needs_a_plcp_header() {
         let gap = gap(eifs, &HIDDEN, second);
         assert!(gap == wait || gap == wait + 20, "{eifs:?}, {second} µs apart: {gap}");
     }
-    // 1 receives the frame of 0, which is close, in spite of that of 2, which ends later and which it never followed.
+    // 1 receives the frame of 0, which is close, in spite of that of 2, which ends later and which
+    // it never followed.
     let captured = [(0.0, 0.0), (10.0, 0.0), (105.0, 0.0)];
     for second in [0, 100, 1000] {
         let gap = gap(Eifs::Frames, &captured, second);
@@ -193,7 +198,8 @@ fn a_good_frame_ends_eifs() {
 
 #[test]
 fn eifs_is_waited_for_once() {
-    // 1 hears the collision of 0 and 2. Long after EIFS is over, 3 sends, which 1 senses and cannot receive.
+    // 1 hears the collision of 0 and 2. Long after EIFS is over, 3 sends, which 1 senses and cannot
+    // receive.
     let places = [(0.0, 0.0), (90.0, 0.0), (180.0, 0.0), (90.0, 140.0)];
     for (eifs, wait) in [(Eifs::Frames, 50), (Eifs::Off, 50)] {
         let base = WifiConfig::dsss(100.0);
@@ -216,7 +222,8 @@ fn eifs_is_waited_for_once() {
 
 #[test]
 fn stations_that_start_within_a_slot_collide() {
-    // 0 and 2 hear each other. Frames that come less than a slot apart collide at 1; a slot apart they do not.
+    // 0 and 2 hear each other. Frames that come less than a slot apart collide at 1; a slot apart
+    // they do not.
     let places = [(0.0, 0.0), (40.0, 0.0), (80.0, 0.0)];
     for (gap, survives) in [(0, false), (19, false), (20, true)] {
         let mut dcf = Dcf::new(WifiConfig::dsss(100.0), &places, 1);

@@ -12,7 +12,8 @@ fn ns2_counts_the_time_on_air_at_both_ends() {
         Dcf::new(WifiConfig::dsss(100.0), &[(0.0, 0.0), (80.0, 0.0), (150.0, 0.0), (500.0, 0.0)], 1);
     dcf.script(&[(1000, 0, Some(1), 1000)]);
     let now = after(Duration::from_secs(1));
-    // Data of 4192 µs, an acknowledgement of 304 µs: all within 220 m spend both, whoever they are for.
+    // Data of 4192 µs, an acknowledgement of 304 µs: all within 220 m spend both, whoever they are
+    // for.
     for (station, joules) in [(0, 0.2818 * 4496e-6), (1, 0.2818 * 4496e-6), (2, 0.2818 * 4496e-6), (3, 0.0)] {
         let spent = dcf.wifi.energy_j(now, Station(station));
         assert!((spent - joules).abs() < 1e-12, "{station}: {spent} J");

@@ -44,7 +44,8 @@ fn with_eifs(config: WifiConfig, eifs: Eifs) -> WifiConfig {
     WifiConfig { mac: MacConfig { eifs, ..config.mac }, ..config }
 }
 
-/// Within 3 % at all rates, with EIFS too: of frames that begin in one slot no station gets a PLCP header.
+/// Within 3 % at all rates, with EIFS too: of frames that begin in one slot no station gets a PLCP
+/// header.
 #[test]
 fn saturation_is_that_of_bianchi() {
     for rate in [Rate::Mbps1, Rate::Mbps2, Rate::Mbps11] {
@@ -61,7 +62,8 @@ fn saturation_is_that_of_bianchi() {
     }
 }
 
-/// In ns-2 a collision is longer for those that did not collide, by 364 µs, which is most where frames are short.
+/// In ns-2 a collision is longer for those that did not collide, by 364 µs, which is most where
+/// frames are short.
 #[test]
 fn eifs_after_all_signals_takes_its_share() {
     let config = WifiConfig::dsss(100.0).with_data_rate(Rate::Mbps11);
@@ -92,8 +94,9 @@ fn one_sender_reaches_the_sum_by_hand() {
     }
 }
 
-/// Stations 80 m apart that receive 100 m and sense 220 m: 1, 1/2, 1/3 and about 1/4, of which the last is known to be
-/// less in practice (Li et al., "Capacity of Ad Hoc Wireless Networks", MobiCom 2001: 1/4 at best, 1/7 measured).
+/// Stations 80 m apart that receive 100 m and sense 220 m: 1, 1/2, 1/3 and about 1/4, of which the
+/// last is known to be less in practice (Li et al., "Capacity of Ad Hoc Wireless Networks", MobiCom
+/// 2001: 1/4 at best, 1/7 measured).
 #[test]
 fn throughput_falls_with_each_hop() {
     for rts_threshold in [2347, 0] {

@@ -22,7 +22,8 @@ fn network(seed: u64) -> (WifiConfig, Vec<(f64, f64)>) {
     (config, scattered(12, 300.0, 200.0, seed))
 }
 
-/// Stations send to each other and to all as fast as they can, and go down and up, for two seconds, and then no more.
+/// Stations send to each other and to all as fast as they can, and go down and up, for two seconds,
+/// and then no more.
 fn run(config: WifiConfig, places: &[(f64, f64)], seed: u64) -> (Dcf, Vec<Effect>) {
     let mut dcf = Dcf::new(config, places, seed);
     dcf.wifi.show_frames();
@@ -86,7 +87,8 @@ fn each_frame_has_one_end_and_each_arrival_a_frame() {
         assert!(offered > 100, "seed {seed}: {offered}");
         assert_eq!(done.len() as u64, offered, "seed {seed}");
         assert!(done.values().all(|&n| n == 1), "seed {seed}");
-        // A duplicate can pass only where another frame of its sender came between; there is one at a time.
+        // A duplicate can pass only where another frame of its sender came between; there is one at
+        // a time.
         assert!(arrived.values().all(|&n| n == 1), "seed {seed}");
         assert!(arrived.keys().all(|(tag, _)| on_air.contains_key(tag)), "seed {seed}");
         assert_eq!(offered, sum(|m| m.acknowledged + m.broadcast + m.no_ack + m.down), "seed {seed}");

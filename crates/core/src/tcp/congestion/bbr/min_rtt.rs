@@ -1,5 +1,5 @@
-//! The round trip without a queue: the least of ten seconds, for which ProbeRTT empties the queue after five seconds
-//! without a lower one.
+//! The round trip without a queue: the least of ten seconds, for which ProbeRTT empties the queue
+//! after five seconds without a lower one.
 
 use super::{Bbr, PROBE_RTT_CWND_GAIN, State};
 use crate::tcp::congestion::RateSample;

@@ -17,7 +17,8 @@ impl MaxBandwidth {
         self.before.max(self.now)
     }
 
-    /// UpdateMaxBw(): a sample that the application has limited counts if it is larger all the same.
+    /// UpdateMaxBw(): a sample that the application has limited counts if it is larger all the
+    /// same.
     pub(super) fn update(&mut self, sample: &RateSample) {
         if sample.delivery_rate > 0 && (sample.delivery_rate >= self.value() || !sample.app_limited) {
             self.now = self.now.max(sample.delivery_rate);

@@ -1,4 +1,5 @@
-//! ProbeBW: DOWN empties the queue, CRUISE sends as fast as the path delivers, REFILL fills the pipe, and UP looks for more.
+//! ProbeBW: DOWN empties the queue, CRUISE sends as fast as the path delivers, REFILL fills the
+//! pipe, and UP looks for more.
 
 use super::model::BETA;
 use super::{Bbr, State, UNBOUNDED, is_too_high, percent};
@@ -122,7 +123,8 @@ impl Bbr {
         }
     }
 
-    /// IsTimeToProbeBW(): after two to three seconds, or after the round trips in which a Reno flow would have grown as much.
+    /// IsTimeToProbeBW(): after two to three seconds, or after the round trips in which a Reno flow
+    /// would have grown as much.
     fn is_time_to_probe(&self, now: Instant) -> bool {
         let reno = (self.target_inflight() / self.mss).min(MOST_ROUNDS);
         now > self.probe.stamp + self.probe.wait || self.probe.rounds >= reno

@@ -1,4 +1,5 @@
-//! The test cases of the draft, over a path of one link and one queue, and the arithmetic at its limits.
+//! The test cases of the draft, over a path of one link and one queue, and the arithmetic at its
+//! limits.
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
@@ -12,8 +13,9 @@ use crate::tcp::rate::Rate;
 
 const MSS: u32 = 1000;
 
-/// A sender that always has data, unless it is said otherwise, over a link with a queue. Acknowledgements come for each
-/// segment; one that comes for a later segment shows the loss of those before it.
+/// A sender that always has data, unless it is said otherwise, over a link with a queue.
+/// Acknowledgements come for each segment; one that comes for a later segment shows the loss of
+/// those before it.
 struct Path {
     bbr: Bbr,
     rate: Rate,
@@ -37,7 +39,8 @@ struct Path {
     out: VecDeque<(Instant, SeqNumber, SeqNumber)>,
     acks: BTreeMap<(Instant, u64), SeqNumber>,
     in_flight: u32,
-    /// A recovery is for the losses before the first of them, and over when what follows the last loss is acknowledged.
+    /// A recovery is for the losses before the first of them, and over when what follows the last
+    /// loss is acknowledged.
     recover: Option<(SeqNumber, SeqNumber)>,
     least: Option<Duration>,
     lost: u64,
@@ -329,7 +332,8 @@ fn up_ends_when_the_rate_grows_no_more() {
     assert!(path.bbr.in_flight <= path.bbr.inflight(path.bbr.max_bw.value()));
 }
 
-/// Down to half of the bandwidth-delay product, for 200 ms and a round trip, five seconds after the last lower round trip.
+/// Down to half of the bandwidth-delay product, for 200 ms and a round trip, five seconds after the
+/// last lower round trip.
 #[test]
 fn probe_rtt_comes_every_five_seconds() {
     let mut path = path();
@@ -453,7 +457,8 @@ fn losses_in_up_bound_what_is_in_flight() {
     );
 }
 
-/// Losses outside of probing lower the short-term bounds, by 30 % a round trip at most; REFILL forgets them.
+/// Losses outside of probing lower the short-term bounds, by 30 % a round trip at most; REFILL
+/// forgets them.
 #[test]
 fn losses_in_cruise_lower_the_short_term_bounds() {
     let mut path = Path::new(12_500_000, 40, 5_000_000);
@@ -467,7 +472,8 @@ fn losses_in_cruise_lower_the_short_term_bounds() {
     assert_eq!(path.bbr.bounds.bw_shortterm, u64::MAX);
 }
 
-/// What a recovery has changed comes back when it was spurious, and a probe that it has ended begins again.
+/// What a recovery has changed comes back when it was spurious, and a probe that it has ended
+/// begins again.
 #[test]
 fn spurious_recoveries_are_undone() {
     let mut path = Path::new(1_250_000, 40, 15_000);
@@ -487,7 +493,8 @@ fn spurious_recoveries_are_undone() {
     assert!(path.bbr.state == State::Startup && !path.bbr.full.reached);
 }
 
-/// RFC 5681 section 3.1 in spirit: one segment after a time-out, and the window is back once it is repaired.
+/// RFC 5681 section 3.1 in spirit: one segment after a time-out, and the window is back once it is
+/// repaired.
 #[test]
 fn a_time_out_lets_one_segment_leave() {
     let mut path = path();
@@ -614,7 +621,8 @@ proptest! {
         }
     }
 
-    /// The rate of any link is found, from 1 kbit/s to 100 Gbit/s. A segment takes 1/100 of a round trip or more.
+    /// The rate of any link is found, from 1 kbit/s to 100 Gbit/s. A segment takes 1/100 of a round
+    /// trip or more.
     #[test]
     fn any_rate_is_found(exponent in 0..9_u32, digit in 1..10_u64, share in 1..100_u64) {
         let link = (125 * digit * 10_u64.pow(exponent)).min(12_500_000_000);

@@ -91,8 +91,8 @@ fn saturated(config: LinkConfig, packets: usize) -> (f64, Driven) {
     (end - config.delay.as_secs_f64(), driven)
 }
 
-/// With losses of p and up to n repetitions a packet takes (1 - p^(n+1)) / (1 - p) transmissions on average, and is given up with the
-/// probability p^(n+1).
+/// With losses of p and up to n repetitions a packet takes (1 - p^(n+1)) / (1 - p) transmissions on
+/// average, and is given up with the probability p^(n+1).
 #[test]
 fn repetitions_are_those_of_the_closed_form() {
     let packets = 40_000;
@@ -148,7 +148,8 @@ fn a_packet_that_is_repeated_holds_up_those_behind_it() {
     assert_eq!((driven.link.repeated(at(10)), driven.link.metrics().cut), (2, 1));
 }
 
-/// Packets far apart have the delays of the distribution; close together each arrives with the one before it, if it is quicker.
+/// Packets far apart have the delays of the distribution; close together each arrives with the one
+/// before it, if it is quicker.
 #[test]
 fn packets_with_jitter_keep_their_order_unless_they_may_overtake() {
     let jitter =
@@ -218,7 +219,8 @@ fn losses() -> Vec<LossModel> {
 }
 
 proptest::proptest! {
-    /// Whatever changes, each packet arrives once or is gone once, in order and not sooner than it can, and the figures say so.
+    /// Whatever changes, each packet arrives once or is gone once, in order and not sooner than it
+    /// can, and the figures say so.
     #[test]
     fn nothing_that_varies_loses_count(
         changes in changes(),

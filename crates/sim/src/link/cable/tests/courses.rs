@@ -30,8 +30,9 @@ pub(super) fn courses() -> Vec<Course> {
     vec![Course::default(), mahimahi("0\n2\n2\n2\n7\n30\n"), rate, both, hold]
 }
 
-/// What `mm-link` does, after its description: at each opportunity packets that have come before it leave, in parts if need be, as long
-/// as something of its 1504 octets is left; a packet has 4 octets more than its own. When each packet is gone; `None` if it was refused.
+/// What `mm-link` does, after its description: at each opportunity packets that have come before it
+/// leave, in parts if need be, as long as something of its 1504 octets is left; a packet has 4
+/// octets more than its own. When each packet is gone; `None` if it was refused.
 fn mm_link(millis: &[u64], packets: &[(u64, u32)], room: usize) -> Vec<Option<u64>> {
     let mut gone = vec![None; packets.len()];
     let (mut queue, mut in_transit): (VecDeque<usize>, Option<(usize, u32)>) = Default::default();

@@ -46,8 +46,8 @@ fn a_flow_that_begins_comes_first_but_once() {
     leave(&mut queues, 40);
     fill(&mut queues, 3, 64, 2);
     assert_eq!(leave(&mut queues, 2), [64; 2], "up to a quantum");
-    // It has nothing to send when its turn comes, and is in line with the others then: a flow of single packets does not always come
-    // first.
+    // It has nothing to send when its turn comes, and is in line with the others then: a flow of
+    // single packets does not always come first.
     assert_ne!(leave(&mut queues, 1), [64]);
     fill(&mut queues, 3, 64, 1);
     let after = leave(&mut queues, 40);
@@ -98,7 +98,8 @@ fn flows_share_queues_where_there_are_few() {
 }
 
 proptest::proptest! {
-    /// With a single flow it is CoDel: the same packets leave at the same times, and the same are dropped.
+    /// With a single flow it is CoDel: the same packets leave at the same times, and the same are
+    /// dropped.
     #[test]
     fn of_one_flow_it_is_codel(deeds in proptest::collection::vec((0..8000u64, 0..3u8, 40..1500u32), 1..400), ecn: bool) {
         let mut alone = Codel::new(CodelConfig::default(), ALL);

@@ -32,7 +32,8 @@ fn dropped(red: &mut Red, length: usize, n: usize, ecn: Ecn) -> (Vec<usize>, u64
     (which, verdicts.marked)
 }
 
-/// The mean of n packets that find the length L is L (1 - (1 - w)^n), and goes down by (1 - w) for each packet that could have left.
+/// The mean of n packets that find the length L is L (1 - (1 - w)^n), and goes down by (1 - w) for
+/// each packet that could have left.
 #[test]
 fn the_mean_is_that_of_the_closed_form() {
     let mut red = red(RedConfig { weight: Probability(0.01), ..RedConfig::default() });
@@ -119,7 +120,8 @@ fn a_packet_that_could_go_at_once_is_dropped_too_while_the_mean_is_high() {
     assert!(red.pass(micros(1_000_000), &mut packets(1, Ecn::NotEct)[0], Flow::default(), &mut verdicts));
 }
 
-/// Two links that serve alike, one by its rate and one by the distance between transmissions, have the same mean.
+/// Two links that serve alike, one by its rate and one by the distance between transmissions, have
+/// the same mean.
 #[test]
 fn the_mean_goes_down_while_the_transmitter_could_have_sent_and_no_faster() {
     let config = RedConfig { mean_packet: Size(1000), weight: Probability(0.1), ..RedConfig::default() };

@@ -1,5 +1,5 @@
-//! What a node knows of the links and paths that begin with it: what routers tell each other (RFC 6551), and what a
-//! connection is told of its paths. Media say how good their links are.
+//! What a node knows of the links and paths that begin with it: what routers tell each other (RFC
+//! 6551), and what a connection is told of its paths. Media say how good their links are.
 
 use anabranch_core::mptcp::PathFacts;
 use anabranch_core::paths::{OwnPath, ShortAddress};
@@ -39,7 +39,8 @@ impl Network {
         self.own_paths(node).iter().find(|own| own.id == path)
     }
 
-    /// How long one octet takes on all links of a path together, as far as they know their bit rates.
+    /// How long one octet takes on all links of a path together, as far as they know their bit
+    /// rates.
     fn octet_time(&self, node: NodeId, path: u8) -> Option<Duration> {
         let own = self.own_path(node, path)?;
         let hops = own.nodes.windows(2).map(|hop| (node_of(hop[0]), node_of(hop[1])));

@@ -1,7 +1,8 @@
 //! The interface queue: ns-2's `Queue/DropTail/PriQueue`.
 //!
-//! Routing messages go before data. A full queue drops from its tail: data for a routing message, and what comes last
-//! otherwise. Routing messages keep their order, where ns-2 puts each at the very front.
+//! Routing messages go before data. A full queue drops from its tail: data for a routing message,
+//! and what comes last otherwise. Routing messages keep their order, where ns-2 puts each at the
+//! very front.
 
 use std::collections::VecDeque;
 

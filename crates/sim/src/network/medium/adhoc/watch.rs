@@ -11,7 +11,8 @@ impl Adhoc {
     pub(super) fn watch_wifi_frame(net: &mut Network, frame: &AirFrame) {
         let Some(adhoc) = &net.media.adhoc else { return };
         let packet = match frame.kind {
-            // The sender keeps a packet until its frame is settled, which is told after the frame itself.
+            // The sender keeps a packet until its frame is settled, which is told after the frame
+            // itself.
             FrameKind::Data => {
                 let current = &adhoc.interfaces[frame.from.0 as usize].current;
                 let Some(current) = current.filter(|c| c.tag == frame.tag) else { return };

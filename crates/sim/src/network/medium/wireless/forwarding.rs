@@ -1,13 +1,15 @@
 //! Fragments that go on one by one (RFC 8930), each as soon as it is here.
 //!
-//! The first fragment of a packet has its header: the node looks up where it goes, and remembers in its *virtual reassembly
-//! buffer* under which tag the others will come and under which they leave. It holds no packet: a fragment waits in the
-//! queue, as others do, and is gone when it has been sent. One that is lost takes the rest of its packet with it on this
-//! hop; nodes that have some of it already, up to the one that it is for, wait in vain until their time-out. Recovery as in
-//! RFC 8931 is not there.
+//! The first fragment of a packet has its header: the node looks up where it goes, and remembers in
+//! its *virtual reassembly buffer* under which tag the others will come and under which they leave.
+//! It holds no packet: a fragment waits in the queue, as others do, and is gone when it has been
+//! sent. One that is lost takes the rest of its packet with it on this hop; nodes that have some of
+//! it already, up to the one that it is for, wait in vain until their time-out. Recovery as in RFC
+//! 8931 is not there.
 //!
-//! A packet that goes on over a cable is put together, and so is one at a node that caches segments. The same holds if a
-//! fragment's new header should not fit into its frame; a node that cuts a packet leaves room for that.
+//! A packet that goes on over a cable is put together, and so is one at a node that caches
+//! segments. The same holds if a fragment's new header should not fit into its frame; a node that
+//! cuts a packet leaves room for that.
 
 use anabranch_core::time::{Duration, Instant};
 
@@ -33,21 +35,23 @@ pub enum FragmentForwarding {
 /// How a node passes fragments on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct VirtualReassembly {
-    /// Packets of others that a node remembers at a time (RFC 8930 section 7 asks for a bound). An entry takes some twenty
-    /// octets, where a packet takes 1280.
+    /// Packets of others that a node remembers at a time (RFC 8930 section 7 asks for a bound). An
+    /// entry takes some twenty octets, where a packet takes 1280.
     pub entries: usize,
-    /// How long the first fragment of a packet, in an entry or where packets are put together, waits for the last; in place of
-    /// [`super::WirelessConfig::reassembly_timeout`]. A neighbour that passes fragments on has several packets under way, so
-    /// that a new one does not show that the rest of an old one is lost, which would hold its place for a minute.
+    /// How long the first fragment of a packet, in an entry or where packets are put together,
+    /// waits for the last; in place of [`super::WirelessConfig::reassembly_timeout`]. A neighbour
+    /// that passes fragments on has several packets under way, so that a new one does not show that
+    /// the rest of an old one is lost, which would hold its place for a minute.
     pub timeout: Duration,
-    /// From the moment when a fragment is settled to that when the next of the same packet may be sent, at least. RFC 8930
-    /// section 5 asks for one that lets the first fragment get out of the next node's way and out of earshot. There is none towards the
-    /// node that the packet is for.
+    /// From the moment when a fragment is settled to that when the next of the same packet may be
+    /// sent, at least. RFC 8930 section 5 asks for one that lets the first fragment get out of the
+    /// next node's way and out of earshot. There is none towards the node that the packet is for.
     pub gap: Duration,
 }
 
 impl Default for VirtualReassembly {
-    /// Sixteen entries; 2 s, many times what the longest packet needs; a gap of 12 ms, about what a full O-QPSK frame takes over two further hops (`docs/reference/radio.md`).
+    /// Sixteen entries; 2 s, many times what the longest packet needs; a gap of 12 ms, about what a
+    /// full O-QPSK frame takes over two further hops (`docs/reference/radio.md`).
     fn default() -> Self {
         Self { entries: 16, timeout: Duration::from_secs(2), gap: Duration::from_millis(12) }
     }
@@ -66,7 +70,8 @@ enum Stage {
     Held(Instant),
 }
 
-/// A packet whose fragments are sent one by one: the node's own, or an entry of its virtual reassembly buffer.
+/// A packet whose fragments are sent one by one: the node's own, or an entry of its virtual
+/// reassembly buffer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Datagram {
     /// Its number on the hop that it takes.
@@ -120,7 +125,8 @@ impl Interface {
         }
     }
 
-    /// What has waited for too long is forgotten, and returned; not while one of its fragments is being sent.
+    /// What has waited for too long is forgotten, and returned; not while one of its fragments is
+    /// being sent.
     fn expire(&mut self, now: Instant, timeout: Duration) -> Vec<Datagram> {
         let late = |d: &Datagram| d.stage != Stage::OnAir && d.expired(now, timeout);
         let expired: Vec<Datagram> = self.datagrams.iter().copied().filter(late).collect();
@@ -132,8 +138,8 @@ impl Interface {
 }
 
 impl Wireless {
-    /// A fragment has come from a neighbour. True if it goes on by itself, or has come to its end; false if the node is to put
-    /// its packet together.
+    /// A fragment has come from a neighbour. True if it goes on by itself, or has come to its end;
+    /// false if the node is to put its packet together.
     pub(super) fn pass_on_fragment(
         net: &mut Network,
         now: Instant,
@@ -177,7 +183,8 @@ impl Wireless {
         for_others && forwards && handle.hop_limit > 1
     }
 
-    /// The first fragment of a packet for others is here; false if the packet is to be put together.
+    /// The first fragment of a packet for others is here; false if the packet is to be put
+    /// together.
     fn begin_entry(
         net: &mut Network,
         now: Instant,

@@ -1,6 +1,6 @@
-//! How good a link over the air is, as the node at its beginning sees it: sections V and VI of "Multipath TCP Over
-//! Multi-Hop Heterogeneous Wireless IoT Networks", with the channel's busy time and the arrivals as the node has measured
-//! them.
+//! How good a link over the air is, as the node at its beginning sees it: sections V and VI of
+//! "Multipath TCP Over Multi-Hop Heterogeneous Wireless IoT Networks", with the channel's busy time
+//! and the arrivals as the node has measured them.
 
 use anabranch_core::mptcp::travel::Reading;
 use anabranch_core::mptcp::travel::csma::{Busy, Csma};
@@ -34,8 +34,8 @@ pub(super) struct Sight {
     busy: f64,
     /// lambda: frames per second.
     arrivals: f64,
-    /// What followed from the above last, since it takes long to compute and is asked for much more often than it changes:
-    /// share, frames per second, octets of a queued frame, and the view.
+    /// What followed from the above last, since it takes long to compute and is asked for much more
+    /// often than it changes: share, frames per second, octets of a queued frame, and the view.
     known: Option<(f64, f64, u32, View)>,
 }
 

@@ -17,7 +17,8 @@ impl Wireless {
             FrameKind::Ack(csl) => Content::Ack(csl),
             FrameKind::Wakeup { rendezvous } => Content::Wakeup { rendezvous },
             FrameKind::Data { version, pending } => {
-                // The sender keeps a packet until its last frame is settled, and what it does next waits for that.
+                // The sender keeps a packet until its last frame is settled, and what it does next
+                // waits for that.
                 let Some(current) = &wireless.interfaces[from.0 as usize].current else { return };
                 debug_assert_eq!(current.number, (tag >> 32) as u32);
                 let packet = net.packets.peek(current.outbound.handle);
@@ -43,8 +44,9 @@ impl Wireless {
         net.observers.tell(|o| o.on_frame(end, &frame));
     }
 
-    /// A station went down or came up: the frame that has broken off is seen while its packet is still there. Of what
-    /// else the radio says then, that the station is done, its node need not be told.
+    /// A station went down or came up: the frame that has broken off is seen while its packet is
+    /// still there. Of what else the radio says then, that the station is done, its node need not
+    /// be told.
     pub(super) fn watch_last_frame(net: &mut Network) {
         while let Some(effect) = net.media.wireless.as_mut().and_then(|w| w.radio.poll_effect()) {
             Self::watch_frame(net, effect);
