@@ -18,11 +18,22 @@ struct Generated {
 const GENERATED: &[Generated] = &[
     Generated { path: "docs/reference/scenario.schema.json", content: schema },
     Generated { path: "docs/reference/scenario.md", content: reference::page },
+    Generated { path: "docs/replay.svg", content: picture },
 ];
 
 /// As the crate `manual` makes it.
 fn schema() -> Result<Vec<u8>, Failure> {
     cargo::output(cargo::manual(&["schema"]))
+}
+
+/// The picture of the README: a file on its way through three gateways, of which one fails.
+fn picture() -> Result<Vec<u8>, Failure> {
+    let [log, svg] = ["replay.ablog", "replay.svg"].map(|name| cargo::target().join(name));
+    let [log_name, svg_name] = [&log, &svg].map(|path| path.to_string_lossy());
+    let push = ["push", "LICENSE-APACHE", "--fail", "gw2@0.25s", "--events", &log_name];
+    cargo::output(cargo::anabranch(&push))?;
+    cargo::output(cargo::anabranch(&["view", &log_name, "--until", "0.85 s", "--out", &svg_name]))?;
+    std::fs::read(&svg).map_err(|error| Failure::Job(format!("cannot read {svg_name}: {error}")))
 }
 
 /// `fuzz [--seconds N] [--seed S]`: the targets that `anabranch-fuzz list` names, as many at a time

@@ -1,25 +1,28 @@
 //! The repository's own rules and chores as code: `cargo xtask <command>`.
 //!
-//! Code map: [`tidy`] is the rules (floors, circles, what may not stand in a file); [`suite`] runs
-//! everything that tests and counts, [`python`] the Python package's part of it; [`chores`] starts
-//! the longer jobs and regenerates what is generated, and the benchmarks by a module of their own;
-//! [`slim`] measures the small programs, [`first_contact`] what a newcomer waits for, [`load`]
-//! repeats the suite on a busy machine, [`mutants`] tests the tests; [`compare`] holds our TCP
-//! against the kernel's and ns-3's, and our radios against ns-3's; [`book`] makes the book of
-//! `docs`, [`mod@reference`] its page about scenarios; [`cargo`] starts cargo, [`tools`] installs
-//! programs of others, [`failure`] is how a command fails. One dependency, a JSON reader, so that
-//! the first build of a fresh clone is short.
+//! Code map: [`tidy`] is the rules (floors, circles, what may not stand in a file), [`prose`] the
+//! language; [`suite`] runs everything that tests and counts, [`python`] the Python package's part
+//! of it; [`chores`] starts the longer jobs and regenerates what is generated, and the benchmarks
+//! by a module of their own; [`dist`] builds the packages of a release; [`slim`] measures the small
+//! programs, [`first_contact`] what a newcomer waits for, [`load`] repeats the suite on a busy
+//! machine, [`mutants`] tests the tests; [`compare`] holds our TCP against the kernel's and ns-3's,
+//! and our radios against ns-3's; [`book`] makes the book of `docs`, [`mod@reference`] its page
+//! about scenarios; [`cargo`] starts cargo, [`tools`] installs programs of others, [`failure`] is
+//! how a command fails. One dependency, a JSON reader, so that the first build of a fresh clone is
+//! short.
 
 mod bench;
 mod book;
 mod cargo;
 mod chores;
 mod compare;
+mod dist;
 mod failure;
 mod first_contact;
 mod load;
 mod mutants;
 mod parallel;
+mod prose;
 mod python;
 mod reference;
 mod slim;
@@ -38,6 +41,7 @@ usage: cargo xtask <command>
   python [--wheel | --built] [ARGS]
                             the Python package's tests alone: of a wheel, or without building; ARGS go to pytest
   tidy                      the rules: floors, circles of imports, licences, what may not stand in a file
+  prose                     spelling by typos, words and readability by Vale
   fuzz [--seconds N] [--seed S]
                             every fuzz target for N seconds (default 60), with inputs of seed S (default 1)
   campaign NAME [ARGS...]   a long campaign: docs/evidence/campaigns.md
@@ -51,6 +55,7 @@ usage: cargo xtask <command>
   book [--open]             the documentation as a book: target/book
   man DIR                   the manual pages, into a folder that is there
   slim [--test]             the small programs: size and crates; --test runs the deployment tests with them
+  dist [--out DIR]          the packages of a release, in target/dist-packages: deb, rpm, OCI image, archives, wheel, C library
   first-contact [STEP...]   what a newcomer waits for, on a new clone: push, test, change, ci
   gen [--check]             regenerate the generated files, or check that none is stale
 ";
@@ -65,6 +70,7 @@ fn main() -> ExitCode {
         "test" => suite::command(rest),
         "python" => python::main(rest),
         "tidy" => expect_none(rest).and_then(|()| tidy::run()),
+        "prose" => expect_none(rest).and_then(|()| prose::run()),
         "fuzz" => chores::fuzz(rest),
         "campaign" => chores::campaign(rest),
         "compare" => compare::command(rest),
@@ -74,6 +80,7 @@ fn main() -> ExitCode {
         "book" => book::command(rest),
         "man" => chores::man(rest),
         "slim" => slim::command(rest),
+        "dist" => dist::command(rest),
         "first-contact" => first_contact::command(rest),
         "gen" => chores::generate(rest),
         "help" | "--help" | "-h" => {

@@ -7,7 +7,7 @@
 
 use crate::cargo;
 use crate::failure::Failure;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// What is tested.
@@ -176,22 +176,45 @@ fn wheel(places: &Places) -> Result<(), Failure> {
     println!("python: the wheel");
     // Wheels of other versions would be candidates.
     let _ = std::fs::remove_dir_all(places.wheels());
-    let mut build = Command::new(places.program("maturin"));
-    build.args(["build", "--quiet", "--release", "--locked", "--compatibility", "linux", "--out"]);
-    build.arg(places.wheels()).arg("--interpreter").arg(places.program("python"));
-    build.current_dir(&places.package).env("CARGO_TARGET_DIR", &places.target);
-    // xtask is started by cargo, whose variables are about xtask.
-    for (name, _) in std::env::vars_os() {
-        let name = name.to_string_lossy().into_owned();
-        if name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_") {
-            build.env_remove(name);
-        }
-    }
-    must(&mut build, "maturin")?;
+    maturin(places, &["build", "--release", "--locked"], &places.wheels())?;
     let mut install = Command::new(places.program("python"));
     install.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--force-reinstall"]);
     install.args(["--no-deps", "--no-index", "--find-links"]).arg(places.wheels()).arg("anabranch");
     must(&mut install, "pip")
+}
+
+/// A program of the environment, or why there is none.
+pub(crate) fn program(name: &str) -> Result<Result<PathBuf, String>, Failure> {
+    let places = Places::new();
+    Ok(environment(&places)?.map(|()| places.program(name)))
+}
+
+/// Writes the wheel and the source distribution into a folder.
+pub(crate) fn packages(out: &Path) -> Result<(), Failure> {
+    let places = Places::new();
+    if let Err(why) = environment(&places)? {
+        eprintln!("SKIPPED: the wheel: {why}");
+        return Ok(());
+    }
+    maturin(&places, &["build", "--profile", "slim", "--locked"], out)?;
+    maturin(&places, &["sdist"], out)
+}
+
+fn maturin(places: &Places, args: &[&str], out: &Path) -> Result<(), Failure> {
+    let mut command = Command::new(places.program("maturin"));
+    command.args(args).arg("--quiet").arg("--out").arg(out);
+    if args[0] == "build" {
+        command.args(["--compatibility", "linux", "--interpreter"]).arg(places.program("python"));
+    }
+    command.current_dir(&places.package).env("CARGO_TARGET_DIR", &places.target);
+    // xtask is started by cargo, whose variables are about xtask.
+    for (name, _) in std::env::vars_os() {
+        let name = name.to_string_lossy().into_owned();
+        if name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_") {
+            command.env_remove(name);
+        }
+    }
+    must(&mut command, "maturin")
 }
 
 fn pytest(places: &Places, args: &[String]) -> Result<(), Failure> {

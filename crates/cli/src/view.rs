@@ -12,8 +12,8 @@ use anabranch_sim::events::EventLog;
 use anabranch_sim::scenario::units::Span;
 use anabranch_sim::scenario::{Plan, Policies};
 use anabranch_view::log::LogError;
-use anabranch_view::page;
 use anabranch_view::replay::{Part, Replay};
+use anabranch_view::{page, picture};
 
 use crate::events::Patience;
 use crate::run;
@@ -23,7 +23,8 @@ use crate::run;
 pub struct Arguments {
     /// An event log, or a scenario file (`.toml`), which is run first
     log: PathBuf,
-    /// Where the page goes [default: beside the log, ending in .html]
+    /// Where the page goes; a name that ends in .svg makes an animated picture [default: beside the
+    /// log, ending in .html]
     #[arg(long, short, value_name = "PATH")]
     out: Option<PathBuf>,
     /// Show what happens from this time on, as in "2 s"
@@ -36,6 +37,9 @@ pub struct Arguments {
     /// connections
     #[arg(long, value_name = "ROWS", default_value_t = Part::default().limit)]
     limit: u64,
+    /// Length of a picture: the run is slowed down or sped up to last for this time [default: 12 s]
+    #[arg(long, value_name = "TIME")]
+    length: Option<Span>,
 }
 
 pub(crate) fn main(arguments: &Arguments, policies: &Policies) -> Result<(), Error> {
@@ -43,6 +47,10 @@ pub(crate) fn main(arguments: &Arguments, policies: &Policies) -> Result<(), Err
     let what = if is_scenario(&arguments.log) { "the scenario file" } else { "the event log" };
     check_apart([(what, arguments.log.as_path())], [("--out", out.as_path())])?;
     check_writable(&out)?;
+    let is_picture = out.extension().is_some_and(|extension| extension == "svg");
+    if arguments.length.is_some() && !is_picture {
+        return Err(Error::input("--length is for pictures").with_hint("name one with `--out FILE.svg`"));
+    }
     let nanos = |span: Option<Span>, default| span.map_or(default, |span| span.0.as_nanos());
     let part = Part {
         from: nanos(arguments.from, 0),
@@ -61,10 +69,21 @@ pub(crate) fn main(arguments: &Arguments, policies: &Policies) -> Result<(), Err
     if let Some(octets) = replay.cut {
         say!("warning: {} breaks off after {octets} octets: the page ends there", arguments.log.display());
     }
-    let page = page::html(&replay);
+    let page = if is_picture { picture(&replay, arguments.length)? } else { page::html(&replay) };
     write_whole(&out, page.as_bytes())?;
     let (events, losses) = (replay.events, replay.losses.len());
     output::text(&format!("{events} events, {losses} losses: {} ({} kB)\n", out.display(), page.len() / 1000))
+}
+
+/// An animated picture of the replay.
+fn picture(replay: &Replay, length: Option<Span>) -> Result<String, Error> {
+    let seconds = length.map_or(12.0, |span| span.0.as_secs_f64());
+    if seconds < 0.1 {
+        return Err(Error::input("--length: a picture lasts for at least 0.1 s"));
+    }
+    picture::svg(replay, seconds).map_err(|why| {
+        Error::input(why).with_hint("show less with --from and --until, or make a page: `--out FILE.html`")
+    })
 }
 
 fn replay(path: &Path, log: impl BufRead, part: Part) -> Result<Replay, Error> {

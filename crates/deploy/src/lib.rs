@@ -7,7 +7,7 @@
 //!
 //! The library also holds what every program of this workspace shares: [`error`] (messages, hints,
 //! exit codes), [`output`] (standard output), [`files`] (files that are there whole or not at all),
-//! [`config`] (`--config`), [`service`] (signals, systemd) and [`endpoint`].
+//! [`config`] (`--config`), [`programs`] (their command lines), [`service`] (signals, systemd) and [`endpoint`].
 
 #![forbid(unsafe_code)]
 // They panic if the reader has gone away: see `anabranch_deploy::say` and
@@ -30,13 +30,14 @@ mod mcuboot;
 mod metrics;
 pub mod node;
 pub mod output;
+pub mod programs;
 pub mod push;
 pub mod service;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::{Args, Command, FromArgMatches};
+use clap::{Command, FromArgMatches};
 
 use crate::error::Error;
 
@@ -51,17 +52,6 @@ pub fn exit(outcome: Result<(), Error>) -> ExitCode {
             ExitCode::from(error.code())
         }
     }
-}
-
-/// The definition of a program `name` that is one command with the options of `A`.
-pub fn definition<A: Args>(name: &'static str, about: &'static str) -> Command {
-    let command = A::augment_args(Command::new(name)).version(env!("CARGO_PKG_VERSION")).max_term_width(100);
-    // The options' own description is about options, not about the program.
-    let command = command.about(about).long_about(None::<&str>);
-    // A program of one command is a multicall program: its own name is the command's, and
-    // `--config` works as it does for a subcommand of `anabranch`.
-    let program = Command::new("anabranch").multicall(true).subcommand(command);
-    config::with_files(program)
 }
 
 /// Runs a program that is one command: reads its options and the file of `--config`, then calls

@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+mod packages;
 mod pages;
 
 use std::path::PathBuf;
@@ -33,6 +34,12 @@ enum Command {
         /// The folder
         folder: PathBuf,
     },
+    /// Write the manual pages and completions of the packages: `small` and `lab`, each with folders
+    /// `man` and `completions/SHELL`
+    Packages {
+        /// The folder; what it has is replaced
+        folder: PathBuf,
+    },
 }
 
 fn main() -> ExitCode {
@@ -43,6 +50,7 @@ fn run(command: &Command) -> Result<(), Error> {
     match command {
         Command::Schema => output::text(&schema()),
         Command::Man { folder } => pages::write(folder, anabranch_lab_cli::program()),
+        Command::Packages { folder } => packages::write(folder),
     }
 }
 

@@ -16,22 +16,23 @@ pub(crate) fn write(folder: &Path, program: Command) -> Result<(), Error> {
     if !folder.is_dir() {
         return Err(Error::input(format!("{} is no folder", folder.display())).with_hint("make it first"));
     }
+    let is_small = program.get_name() != "anabranch";
     let mut program = program.disable_help_subcommand(true);
     program.build();
-    pages(&program, &[], folder)
+    pages(&program, is_small, &[], folder)
 }
 
-fn pages(command: &Command, ancestors: &[String], folder: &Path) -> Result<(), Error> {
+fn pages(command: &Command, is_small: bool, ancestors: &[String], folder: &Path) -> Result<(), Error> {
     let name = command.get_display_name().unwrap_or(command.get_name()).to_owned();
     let path = folder.join(format!("{name}.1"));
     let failed = |e| Error::job(format!("cannot write {}: {e}", path.display()));
-    fs::write(&path, page(command, &name, ancestors).map_err(failed)?).map_err(failed)?;
+    fs::write(&path, page(command, is_small, &name, ancestors).map_err(failed)?).map_err(failed)?;
     let ancestors = [ancestors, &[name]].concat();
     let mut shown = command.get_subcommands().filter(|command| !command.is_hide_set());
-    shown.try_for_each(|command| pages(command, &ancestors, folder))
+    shown.try_for_each(|command| pages(command, is_small, &ancestors, folder))
 }
 
-fn page(command: &Command, name: &str, ancestors: &[String]) -> std::io::Result<Vec<u8>> {
+fn page(command: &Command, is_small: bool, name: &str, ancestors: &[String]) -> std::io::Result<Vec<u8>> {
     let man = Man::new(command.clone());
     let mut page = Vec::new();
     man.render_title(&mut page)?;
@@ -49,13 +50,13 @@ fn page(command: &Command, name: &str, ancestors: &[String]) -> std::io::Result<
     let more = MORE.iter().find(|more| more.page == name);
     if let Some(more) = more {
         section(&mut roff, "FILES", more.files);
-        examples(&mut roff, more.examples);
+        examples(&mut roff, is_small, more.examples);
     }
-    if let Some(parent) = ancestors.last() {
+    let others = more.map_or(&[][..], |more| more.see_also);
+    let all = ancestors.last().map(String::as_str).into_iter().chain(others.iter().copied());
+    let all: Vec<String> = all.map(|page| format!("{page}(1)")).collect();
+    if !all.is_empty() {
         roff.control("SH", ["SEE ALSO"]);
-        let others = more.map_or(&[][..], |more| more.see_also);
-        let all: Vec<String> =
-            [parent.as_str()].iter().chain(others).map(|page| format!("{page}(1)")).collect();
         roff.text([roman(all.join(", "))]);
     }
     roff.to_writer(&mut page)?;
@@ -74,7 +75,8 @@ fn section(roff: &mut Roff, title: &str, entries: &[(&str, &str)]) {
     }
 }
 
-fn examples(roff: &mut Roff, examples: &[(&str, &str)]) {
+/// `is_small`: the command is a program of its own, `anabranch-node` in place of `anabranch node`.
+fn examples(roff: &mut Roff, is_small: bool, examples: &[(&str, &str)]) {
     if examples.is_empty() {
         return;
     }
@@ -85,7 +87,7 @@ fn examples(roff: &mut Roff, examples: &[(&str, &str)]) {
         roff.control("PP", []);
         roff.control("RS", ["4"]);
         roff.control("nf", []);
-        roff.text([bold(*line)]);
+        roff.text([bold(if is_small { line.replacen(' ', "-", 1) } else { (*line).to_owned() })]);
         roff.control("fi", []);
         roff.control("RE", []);
     }
@@ -153,7 +155,10 @@ const MORE: &[More] = &[
                 "Through gateways of one's own choice:",
                 "anabranch push firmware.bin --to node1 --via 10.0.0.1,10.0.0.2",
             ),
-            ("Over a simulated network, against other schemes:", "anabranch push firmware.bin --compare"),
+            (
+                "Over three gateways, with keys:",
+                "anabranch push firmware.bin --to node1 --key sender.key --node-key node.pub",
+            ),
         ],
         see_also: &["anabranch-node", "anabranch-gateway"],
     },

@@ -41,6 +41,7 @@ const FLOORS: &[Floor] = &[
         ],
     },
     Floor { name: "manual", may_know: &["sim", "deploy", "lab-cli"] },
+    Floor { name: "package", may_know: &[] },
     Floor {
         name: "python",
         may_know: &["wire", "core", "units", "model", "stats", "sim", "lab", "sweep", "view"],

@@ -4,14 +4,8 @@
 
 use std::process::ExitCode;
 
-use anabranch_deploy::{alone, definition, gateway};
-
-const NAME: &str = "anabranch-gateway";
+use anabranch_deploy::{alone, gateway, programs};
 
 fn main() -> ExitCode {
-    let program = definition::<gateway::Arguments>(
-        NAME,
-        "Relay between senders and nodes, as one of the gateways of a network",
-    );
-    alone::<gateway::Arguments>(program, gateway::main)
+    alone::<gateway::Arguments>(programs::gateway(), gateway::main)
 }

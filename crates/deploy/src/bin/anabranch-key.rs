@@ -4,36 +4,10 @@
 
 use std::process::ExitCode;
 
-use anabranch_deploy::error::Error;
-use anabranch_deploy::{exit, key, manifest};
-use clap::{Parser, Subcommand};
-
-/// Make keys of senders, gateways and nodes, and sign files and manifests
-#[derive(Parser)]
-#[command(name = "anabranch-key", version, max_term_width = 100)]
-struct Arguments {
-    #[command(subcommand)]
-    command: Command,
-}
-
-#[derive(Subcommand)]
-enum Command {
-    #[command(flatten)]
-    Key(key::Command),
-    /// Sign manifests of firmware, and check them
-    #[command(subcommand)]
-    Manifest(manifest::Command),
-}
-
-impl Command {
-    fn run(&self) -> Result<(), Error> {
-        match self {
-            Self::Key(command) => key::main(command),
-            Self::Manifest(command) => manifest::main(command),
-        }
-    }
-}
+use anabranch_deploy::exit;
+use anabranch_deploy::programs::Key;
+use clap::Parser;
 
 fn main() -> ExitCode {
-    exit(Arguments::parse().command.run())
+    exit(Key::parse().run())
 }

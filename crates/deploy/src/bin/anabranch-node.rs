@@ -4,11 +4,8 @@
 
 use std::process::ExitCode;
 
-use anabranch_deploy::{alone, definition, node};
-
-const NAME: &str = "anabranch-node";
+use anabranch_deploy::{alone, node, programs};
 
 fn main() -> ExitCode {
-    let program = definition::<node::Arguments>(NAME, "Receive files from senders, through gateways");
-    alone::<node::Arguments>(program, node::main)
+    alone::<node::Arguments>(programs::node(), node::main)
 }

@@ -4,13 +4,8 @@
 
 use std::process::ExitCode;
 
-use anabranch_deploy::{alone, definition, push};
-
-const NAME: &str = "anabranch-push";
+use anabranch_deploy::{alone, programs, push};
 
 fn main() -> ExitCode {
-    let program = definition::<push::Arguments>(NAME, "Deliver a file to a node through several gateways");
-    // Without a simulator there is nowhere else to deliver to.
-    let program = program.mut_subcommand(NAME, |command| command.mut_arg("to", |to| to.required(true)));
-    alone::<push::Arguments>(program, |arguments| push::main(&arguments))
+    alone::<push::Arguments>(programs::push(), |arguments| push::main(&arguments))
 }

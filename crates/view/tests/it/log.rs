@@ -5,7 +5,7 @@ use anabranch_view::log::{Ending, LogError, Medium, Reader, Record};
 use anabranch_view::replay::{Fate, Part, Repair, Replay};
 
 /// A log: `a -> b`, a link of 1 Mbit/s and 5 ms each way, TCP both ways.
-fn head() -> Vec<u8> {
+pub(crate) fn head() -> Vec<u8> {
     let mut log = b"ABLOG\x01".to_vec();
     log.extend(b"\x01\x04name\x02ab\x07\x00\x031.0");
     log.extend(b"\x02\x01a\x04host\x00");
@@ -21,7 +21,7 @@ fn head() -> Vec<u8> {
 
 /// TCP data of 10 octets on the first flow, `seq` behind the packet before, which is number 1
 /// behind that.
-fn data(seq: u8) -> [u8; 9] {
+pub(crate) fn data(seq: u8) -> [u8; 9] {
     [6, 2, 0, 1, 50, 0, seq * 2, 10, 9]
 }
 

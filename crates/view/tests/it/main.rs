@@ -3,3 +3,4 @@
 //! One binary for all files: linking one per file would take longer than compiling them.
 
 mod log;
+mod picture;

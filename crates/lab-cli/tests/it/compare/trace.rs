@@ -241,7 +241,6 @@ fn our_tcp_does_as_linux_does_over_a_trace() {
     };
     let (seconds, runs) = (number("SECONDS").unwrap_or(seconds), number("RUNS").unwrap_or(runs));
     let at_once = number("AT_ONCE").unwrap_or(3) as usize;
-    let each = runs as usize;
     let measured = side_by_side(CONTROLLERS.len() * runs as usize, at_once, |job, worker| {
         measure(job / runs as usize, worker, seconds)
     });

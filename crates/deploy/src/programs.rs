@@ -1,0 +1,86 @@
+//! Command lines of the small programs, which are built for machines that have room for one command.
+//!
+//! The programs parse them; manual pages and completions are generated from them.
+
+use clap::{Args, Command, CommandFactory, Parser, Subcommand};
+
+use crate::error::Error;
+use crate::{config, gateway, key, manifest, node, push};
+
+/// The program `anabranch-gateway`.
+#[must_use]
+pub fn gateway() -> Command {
+    definition::<gateway::Arguments>(
+        "anabranch-gateway",
+        "Relay between senders and nodes, as one of the gateways of a network",
+    )
+}
+
+/// The program `anabranch-node`.
+#[must_use]
+pub fn node() -> Command {
+    definition::<node::Arguments>("anabranch-node", "Receive files from senders, through gateways")
+}
+
+/// The program `anabranch-push`.
+#[must_use]
+pub fn push() -> Command {
+    const NAME: &str = "anabranch-push";
+    let program = definition::<push::Arguments>(NAME, "Deliver a file to a node through several gateways");
+    // Without a simulator there is no other destination.
+    program.mut_subcommand(NAME, |command| command.mut_arg("to", |to| to.required(true)))
+}
+
+/// The program `anabranch-key`: make keys of senders, gateways and nodes, and sign files and
+/// manifests
+#[derive(Debug, Parser)]
+#[command(
+    name = "anabranch-key",
+    about = "Make keys of senders, gateways and nodes, and sign files and manifests",
+    version,
+    max_term_width = 100
+)]
+pub struct Key {
+    #[command(subcommand)]
+    command: KeyCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum KeyCommand {
+    #[command(flatten)]
+    Key(key::Command),
+    /// Sign manifests of firmware, and check them
+    #[command(subcommand)]
+    Manifest(manifest::Command),
+}
+
+impl Key {
+    /// Runs the command that was parsed.
+    ///
+    /// # Errors
+    /// As `anabranch key` and `anabranch manifest`.
+    pub fn run(&self) -> Result<(), Error> {
+        match &self.command {
+            KeyCommand::Key(command) => key::main(command),
+            KeyCommand::Manifest(command) => manifest::main(command),
+        }
+    }
+}
+
+/// The definition of each program under its own name, for manual pages and completions.
+#[must_use]
+pub fn all() -> Vec<Command> {
+    let alone = |program: Command| program.get_subcommands().next().expect("it has one").clone();
+    vec![alone(gateway()), alone(node()), alone(push()), Key::command()]
+}
+
+/// The definition of a program `name` that is one command with the options of `A`.
+fn definition<A: Args>(name: &'static str, about: &'static str) -> Command {
+    let command = A::augment_args(Command::new(name)).version(env!("CARGO_PKG_VERSION")).max_term_width(100);
+    // The options' own description is about options, not about the program.
+    let command = command.about(about).long_about(None::<&str>);
+    // A program of one command is a multicall program: its own name is the command's, and
+    // `--config` works as it does for a subcommand of `anabranch`.
+    let program = Command::new("anabranch").multicall(true).subcommand(command);
+    config::with_files(program)
+}
