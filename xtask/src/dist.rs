@@ -1,9 +1,9 @@
 //! `cargo xtask dist`: the packages of a release, in `target/dist-packages` unless `--out` names
 //! another folder.
 //!
-//! The programs are built with the profile `slim` (`dist`, stripped). The crate `package` writes the
-//! files; `packaging/packages.toml` says what they contain. The C library needs cmake and the wheel
-//! python3: without them their packages are left out with a line that says so.
+//! The programs are built with the profile `slim` (`dist`, stripped). The crate `package` writes
+//! the files; `packaging/packages.toml` says what they contain. The C library needs cmake and the
+//! wheel python3: without them their packages are left out with a line that says so.
 
 use crate::failure::Failure;
 use crate::{cargo, python};

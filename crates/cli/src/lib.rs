@@ -19,6 +19,7 @@ mod progress;
 mod push;
 mod run;
 mod view;
+mod wireshark;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -75,6 +76,8 @@ pub enum Command {
     /// Make a page that replays a run: its network with packets moving, windows, queues, where
     /// losses were repaired
     View(view::Arguments),
+    /// Open a capture in Wireshark, with the dissector of SET and the settings that it needs
+    Wireshark(wireshark::Arguments),
     /// Let a scenario's network run in real time behind TUN devices
     Emulate(emulate::Arguments),
 }
@@ -93,6 +96,7 @@ impl Command {
             Self::Manifest(command) => manifest::main(&command),
             Self::Run(arguments) => run::main(&arguments, policies),
             Self::View(arguments) => view::main(&arguments, policies),
+            Self::Wireshark(arguments) => wireshark::main(&arguments),
             Self::Emulate(arguments) => emulate::main(&arguments, policies),
         }
     }

@@ -12,6 +12,7 @@ use anabranch_sim::capture::Capture;
 use anabranch_sim::scenario::ending::{Ending, NodeDrops};
 use anabranch_sim::scenario::identity::{BUILD, Files, VERSION};
 use anabranch_sim::scenario::record::{Metrics, censored_by};
+use anabranch_sim::scenario::units::Span;
 use anabranch_sim::scenario::{
     ContentSpec, Plan, Planned, Point, Policies, Scenario, ScenarioError, Source, TransferSpec, Undrawable,
 };
@@ -47,6 +48,12 @@ pub struct Arguments {
     /// Root of all random streams, in place of the scenario's
     #[arg(long)]
     seed: Option<u64>,
+    /// End every run at this time, as in "10 s", in place of the scenario's `stop`
+    #[arg(long, value_name = "TIME")]
+    until: Option<Span>,
+    /// Print the metrics that are zero in every run too
+    #[arg(long)]
+    all: bool,
     /// One JSON object a line for every point and run
     #[arg(long)]
     json: bool,
@@ -80,7 +87,9 @@ pub(crate) fn main(arguments: &Arguments, policies: &Policies) -> Result<(), Err
         return output::text(SCHEMA);
     }
     let Some(path) = &arguments.scenario else { return Ok(()) };
-    let points = read(path, &arguments.set, policies)?;
+    let until = arguments.until.map(|until| format!("stop={} s", until.0.as_secs_f64()));
+    let set: Vec<String> = arguments.set.iter().cloned().chain(until).collect();
+    let points = read(path, &set, policies)?;
     refuse_outside(path, &points)?;
     let tables = match (&arguments.series, points.first()) {
         (Some(folder), Some((point, _))) => {
@@ -327,7 +336,7 @@ fn report(
     runs: &[Metrics],
 ) -> Result<(), Error> {
     if !arguments.json {
-        return output::text(&table(point, seed, arguments.run, runs));
+        return output::text(&table(point, seed, arguments, runs));
     }
     let resolved: Value =
         serde_json::from_str(&point.scenario.canonical_json()).expect("canonical JSON is JSON");
@@ -430,17 +439,22 @@ fn watched(arguments: &Arguments, points: &[PointWithFiles], tables: &Tables<Pat
     verdict.result()
 }
 
-/// A point for a person.
-fn table(point: &Point, seed: u64, number: Option<u64>, runs: &[Metrics]) -> String {
-    let which = number.map_or_else(|| format!("{} runs", runs.len()), |run| format!("run {run}"));
+/// A point for a person: what was asked of the network first, then what happened in it.
+fn table(point: &Point, seed: u64, arguments: &Arguments, runs: &[Metrics]) -> String {
+    let count = |runs: usize| format!("{runs} run{}", if runs == 1 { "" } else { "s" });
+    let which = arguments.run.map_or_else(|| count(runs.len()), |run| format!("run {run}"));
     let mut text = format!("{}, {which}, seed {seed}", point.scenario.name);
     text += &axes(point);
     text +=
         &format!("\n  {:44} {:>14} {:>12} {:>14} {:>14}  unit\n", "metric", "mean", "±95 %", "min", "max");
     // Not every run has all of them: how many subflows there are is no two runs' agreement.
     let names: Metrics = runs.iter().flatten().map(|(name, metric)| (name.clone(), *metric)).collect();
-    for (name, first) in &names {
-        let values: Vec<f64> = runs.iter().filter_map(|run| run.get(name)?.value).collect();
+    let is_zero = |name: &str| runs.iter().all(|run| run.get(name).is_none_or(|m| m.value == Some(0.0)));
+    let (headlines, rest): (Vec<_>, Vec<_>) = names.iter().partition(|(name, _)| is_headline(name));
+    let shown = rest.into_iter().filter(|(name, _)| arguments.all || !is_zero(name));
+    let shown: Vec<_> = headlines.into_iter().chain(shown).collect();
+    for (name, first) in &shown {
+        let values: Vec<f64> = runs.iter().filter_map(|run| run.get(*name)?.value).collect();
         let survival = survival(name, &values, runs);
         let Ok(s) = Summary::of(&values) else {
             text += &format!("  {name:44} {:>14}\n", "none");
@@ -456,12 +470,21 @@ fn table(point: &Point, seed: u64, number: Option<u64>, runs: &[Metrics]) -> Str
             first.unit
         );
         if values.len() < runs.len() {
-            text += &format!("  ({} runs have none)", runs.len() - values.len());
+            text += &format!("  ({} have none)", count(runs.len() - values.len()));
         }
         text.push('\n');
         text += &survival;
     }
+    if shown.len() < names.len() {
+        let zero = names.len() - shown.len();
+        text += &format!("  {zero} more metrics are zero in every run; --all prints them\n");
+    }
     text + "\n"
+}
+
+/// Whether a metric is about what the scenario asks for: a transfer, traffic, or a probe.
+fn is_headline(name: &str) -> bool {
+    ["transfer.", "traffic.", "probe."].iter().any(|start| name.starts_with(start))
 }
 
 /// A line on the median latency of a transfer if it was not delivered in some of several runs.

@@ -1,4 +1,5 @@
-//! Command lines of the small programs, which are built for machines that have room for one command.
+//! Command lines of the small programs, which are built for machines that have room for one
+//! command.
 //!
 //! The programs parse them; manual pages and completions are generated from them.
 

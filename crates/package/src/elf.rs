@@ -7,8 +7,8 @@ use crate::Error;
 
 /// The newest version of glibc that a program names, as (2, 34).
 ///
-/// Names of symbol versions, such as `GLIBC_2.34`, stand as text in the section `.dynstr`. A program
-/// runs with any glibc that has the newest of them.
+/// Names of symbol versions, such as `GLIBC_2.34`, stand as text in the section `.dynstr`. A
+/// program runs with any glibc that has the newest of them.
 pub(crate) fn glibc(program: &[u8]) -> Option<(u32, u32)> {
     const MARK: &[u8] = b"GLIBC_";
     let found = program.windows(MARK.len()).enumerate().filter(|(_, window)| *window == MARK);

@@ -1,9 +1,9 @@
 //! Writes the packages of a release from what is built; `cargo xtask dist` runs it.
 //!
 //! `packaging/packages.toml` lists the files of each package ([`manifest`]). [`deb`], [`rpm`],
-//! [`archive`] and [`oci`] each write one format from the same list of [`manifest::Entry`]; [`sbom`]
-//! writes the bill of materials. The output depends on the files, the version and the date that are
-//! given, and on nothing else, so that a second build can be compared byte by byte.
+//! [`archive`] and [`oci`] each write one format from the same list of [`manifest::Entry`];
+//! [`sbom`] writes the bill of materials. The output depends on the files, the version and the date
+//! that are given, and on nothing else, so that a second build can be compared byte by byte.
 
 #![forbid(unsafe_code)]
 

@@ -1,6 +1,6 @@
-//! An event log of a run as one HTML page that replays it, or as an animated picture. This crate reads logs and knows no
-//! simulator: the format is all that both share (`docs/reference/replay.md`; its numbers are
-//! [`anabranch_wire::eventlog`]).
+//! An event log of a run as one HTML page that replays it, or as an animated picture. This crate
+//! reads logs and knows no simulator: the format is all that both share
+//! (`docs/reference/replay.md`; its numbers are [`anabranch_wire::eventlog`]).
 //!
 //! Not here: what is in a log (the simulator's), files and options (the program's). The page loads
 //! nothing, and the same log gives the same octets.

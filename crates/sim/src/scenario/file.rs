@@ -757,7 +757,7 @@ pub struct TransferSection {
     /// `count`, the transfers take the interfaces in turn. Not for other kinds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interfaces: Option<Vec<String>>,
-    /// Port of the receiver; 5000 and so on in the order of the file if none is given. With
+    /// Port of the receiver; 25000 and so on in the order of the file if none is given. With
     /// `count`, that of the first. Only for kinds "tcp" and "mptcp".
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub port: Option<u16>,

@@ -29,8 +29,8 @@ use crate::sim::{Builder, Fault, Simulation};
 use crate::transport::TransportConfig;
 
 /// First of the ports on which receivers of transfers without a request listen, in the order of the
-/// file.
-pub(super) const FIRST_PORT: u16 = 5_000;
+/// file. Wireshark takes none of the next 2,000 for another protocol's.
+pub(super) const FIRST_PORT: u16 = 25_000;
 /// Transfers in one scenario, at most, the last of which can be one without a request: those of SET
 /// have the ports from there on.
 pub(super) const MAX_TCP_TRANSFERS: usize = (NODE_PORT - FIRST_PORT) as usize;

@@ -496,10 +496,10 @@ fn more_tcp_transfers_than_ports_are_refused() {
     let network = "[[node]]\nname = \"a\"\n[[node]]\nname = \"b\"\n\
         [[link]]\nfrom = \"a\"\nto = \"b\"\nrate = \"1 Mbit/s\"\ndelay = \"1 ms\"\n";
     let transfer = "[[transfer]]\nkind = \"tcp\"\nfrom = \"a\"\nto = \"b\"\nbytes = \"1 B\"\n";
-    let text = format!("{network}{}", transfer.repeat(42_201));
+    let text = format!("{network}{}", transfer.repeat(22_201));
     let error = Source::new("many.toml", text).scenario().unwrap_err();
     expect![[r#"
-        many.toml:211010:1: a transfer without a request is one of the first 42200 of a scenario: each has its port
+        many.toml:111010:1: a transfer without a request is one of the first 22200 of a scenario: each has its port
           hint: carry more octets in fewer transfers, or split the scenario"#]]
     .assert_eq(&error.to_string());
 }

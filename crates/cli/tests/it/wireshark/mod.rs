@@ -1,5 +1,6 @@
 //! `packaging/wireshark/set.lua`, as tshark runs it.
 
+mod open;
 mod segments;
 
 use std::collections::BTreeMap;
