@@ -20,11 +20,12 @@ pub(crate) fn tar(prefix: &str, entries: &[Entry], date: u32) -> Result<Vec<u8>,
     let mut folders = BTreeSet::new();
     for entry in entries {
         let path = format!("{prefix}{}", entry.path);
-        for (at, _) in path.match_indices('/').filter(|(at, _)| *at > 0) {
+        let path = path.trim_start_matches('/');
+        for (at, _) in path.match_indices('/') {
             let folder = &path[..=at];
             if folders.insert(folder.to_owned()) {
                 // An entry whose path ends in `/` is a folder, which may have an owner of its own.
-                let owner = if *folder == *path { entry.owner } else { 0 };
+                let owner = if folder == path { entry.owner } else { 0 };
                 let mut header = header(EntryType::Directory, 0o755, owner, date);
                 builder.append_data(&mut header, folder, std::io::empty()).map_err(failed)?;
             }
@@ -32,7 +33,7 @@ pub(crate) fn tar(prefix: &str, entries: &[Entry], date: u32) -> Result<Vec<u8>,
         if !path.ends_with('/') {
             let mut header = header(EntryType::Regular, entry.mode, entry.owner, date);
             header.set_size(entry.bytes.len() as u64);
-            builder.append_data(&mut header, &path, &*entry.bytes).map_err(failed)?;
+            builder.append_data(&mut header, path, &*entry.bytes).map_err(failed)?;
         }
     }
     builder.into_inner().map_err(failed)

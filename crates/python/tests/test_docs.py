@@ -66,6 +66,27 @@ def test_a_paired_study_takes_twenty_lines(
     plt.close("all")
 
 
+def test_the_plot_of_the_first_hour(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    page = (ROOT / "docs/tutorials/first-hour.md").read_text()
+    scenario = re.search(r"^```toml,scenario=mine.toml\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    assert scenario
+    (tmp_path / "mine.toml").write_text(scenario[1])
+    script = ROOT / "docs/examples/first_hour.py"
+    code = script.read_text()
+    assert len(code.splitlines()) <= 12
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {"__name__": "__main__"}
+    exec(compile(code, str(script), "exec"), names)
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split(":")[0] for line in lines] == ["loss 0%", "loss 1%", "loss 2%", "loss 5%"]
+    # Two gateways are faster than the better one alone.
+    assert all(0.4 < float(line.split()[2]) < 0.9 for line in lines)
+    assert (tmp_path / "mine.png").read_bytes().startswith(b"\x89PNG")
+    import matplotlib.pyplot as plt
+
+    plt.close("all")
+
+
 def test_a_controller_of_one_s_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

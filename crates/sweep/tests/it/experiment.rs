@@ -157,9 +157,9 @@ fn a_row_has_the_metrics_under_their_own_names() {
         .collect();
     expect![[r#"
         point,dice,sides,seed,run,scenario_hash,version,each.0 [B],each.1 [B],each.2 [B],each.3 [B],each.4 [B],few.0,few.1,last,sum [s]
-        0,0,6,1,0,0.1.0,,,,,,,,,-0.0
-        1,2,6,1,0,0.1.0,5.0,2.0,,,,5.0,2.0,2.0,7.0
-        2,5,6,1,0,0.1.0,5.0,2.0,5.0,6.0,6.0,,,6.0,24.0"#]]
+        0,0,6,1,0,0.2.0,,,,,,,,,-0.0
+        1,2,6,1,0,0.2.0,5.0,2.0,,,,5.0,2.0,2.0,7.0
+        2,5,6,1,0,0.2.0,5.0,2.0,5.0,6.0,6.0,,,6.0,24.0"#]]
     .assert_eq(&without_hash.join("\n"));
 }
 

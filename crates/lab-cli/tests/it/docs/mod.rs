@@ -35,8 +35,9 @@ pub(crate) fn root() -> PathBuf {
 fn pages() -> Vec<Page> {
     let mut names: Vec<String> =
         ["README.md", "CONTRIBUTING.md", "ARCHITECTURE.md"].map(str::to_owned).to_vec();
-    for folder in ["docs", "docs/evidence/papers"] {
-        let listing = fs::read_dir(root().join(folder)).expect("the pages are here");
+    let kinds = ["", "/tutorials", "/guides", "/reference", "/explanation", "/evidence", "/evidence/papers"];
+    for folder in kinds.map(|kind| format!("docs{kind}")) {
+        let listing = fs::read_dir(root().join(&folder)).expect("the pages are here");
         let entries = listing
             .map(|entry| entry.expect("it can be read").file_name().into_string().expect("it is text"));
         names.extend(entries.filter(|name| name.ends_with(".md")).map(|name| format!("{folder}/{name}")));
