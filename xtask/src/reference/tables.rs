@@ -64,10 +64,11 @@ const HEAD: &str = "\
 
 <!-- Written by `cargo xtask gen` from the code's own schema and defaults. Change it there. -->
 
-A scenario is one TOML file: a network and what goes on in it. `anabranch run FILE` simulates it, `anabranch emulate FILE` lets it
-run in real time. A key that is not here is refused, with its line and a suggestion. The same as a
-[JSON Schema](scenario.schema.json), for editors: `anabranch run --schema`. What the words mean is in [Concepts](../explanation/concepts.md), what
-there is to say of radio beyond the keys in [Radio in a scenario](scenario-radio.md).
+A scenario is one TOML file. It describes a network, and the transfers, traffic and events in it.
+`anabranch run FILE` simulates it; `anabranch emulate FILE` runs it in real time. An unknown key is
+refused with its line and a suggestion. `anabranch run --schema` prints the same keys as a
+[JSON Schema](scenario.schema.json) for editors. [Concepts](../explanation/concepts.md) explains the
+terms; [Radio in a scenario](scenario-radio.md) describes radio networks.
 
 ## Values
 
@@ -75,24 +76,30 @@ there is to say of radio beyond the keys in [Radio in a scenario](scenario-radio
 | --- | --- | --- |
 | time | `ns`, `us`, `ms`, `s`, `min`, `h` | `\"25 ms\"`, `\"1.5 s\"` |
 | rate | `bit/s`, `kbit/s`, `Mbit/s`, `Gbit/s`, by factors of 1000 | `\"250 kbit/s\"` |
-| size | `B`, `kB`, `MB`, `GB`, by factors of 1000; `KiB`, `MiB`, `GiB`, of 1024 | `\"129 kB\"`, `\"64 KiB\"` |
-| queue's size | a size, a number of packets, or `unlimited` | `\"100 packets\"` |
+| size | `B`, `kB`, `MB`, `GB`, by factors of 1000; `KiB`, `MiB`, `GiB`, by factors of 1024 | `\"129 kB\"`, `\"64 KiB\"` |
+| queue size | a size, a number of packets, or `unlimited` | `\"100 packets\"` |
 | length | `mm`, `cm`, `m`, `km`; a bare number is metres | `\"50 m\"`, `50` |
 | speed | `m/s`, `cm/s`, `mm/s`, `mm/h`, `km/h` | `\"5 m/s\"`, `\"30 km/h\"` |
 | probability | 0 to 1, or `%` | `0.02`, `\"2 %\"` |
 
-**Overriding.** `--set PATH=VALUE` changes a value from outside: `--set link.radio1.rate=\"56 kbit/s\"`, `--set \"link.*.loss=2 %\"` for
-all of a list. Members of a list go by their `name` or index. Among names, and among the profiles of `tcp`, `dtc`, `rdca` and `buffers`, `*`
-stands for any text: `link.radio*.loss`, `tcp.*.congestion`. A pattern that matches nothing is refused. Links that one table makes
-go by their own names, too: `link.hop3.loss`, `link.radio2-*.rate`. `off` takes one of the sections `radio`, `paths`, `wifi` and `aodv`
-out: `--set radio=off`. Names of the table `[alias]` stand for paths: [Aliases](scenario-mesh.md#aliases).
+## Overriding values
+
+`--set PATH=VALUE` overrides a value of the file:
+
+| example of `--set` | meaning |
+| --- | --- |
+| `link.radio1.rate=\"56 kbit/s\"` | a member of a list is identified by its `name` or its index |
+| `\"link.*.loss=2 %\"`, `link.radio*.loss=0.1`, `tcp.*.congestion=cubic` | `*` stands for any text in the names of members, and in the names of profiles of `tcp`, `dtc`, `rdca` and `buffers`. A pattern that matches nothing is refused |
+| `link.hop3.loss=0.1`, `\"link.radio2-*.rate=56 kbit/s\"` | links that one table makes are also identified by their own names |
+| `radio=off` | removes one of the sections `radio`, `paths`, `wifi` and `aodv` |
+| `loss=0.1` | a name in the table `[alias]` stands for paths: [Aliases](scenario-mesh.md#aliases) |
 ";
 
 /// The page.
 pub(super) fn page(schema: &Value, silent: &Silent) -> Result<String, String> {
     let properties = schema["properties"].as_object().ok_or("the schema has no properties")?;
     let mut page = Page { schema, silent, text: HEAD.to_owned(), told: BTreeSet::new() };
-    page.section("## The file itself", "", schema, "file")?;
+    page.section("## Top-level keys", "", schema, "file")?;
     let rest = properties.keys().map(String::as_str).filter(|name| !ORDER.contains(name));
     for name in ORDER.into_iter().chain(rest) {
         let property = properties.get(name).ok_or(format!("there is no table `{name}` any more"))?;
@@ -126,8 +133,9 @@ impl Page<'_> {
         if taken.tables.is_empty() && !taken.choices.is_empty() {
             // One of several tables in the line.
             let definition = words::reference(inner).map_or(inner, |name| &self.schema["$defs"][name]);
-            self.text += &format!("\n## `{heading}`\n\n{}\n\nOne of:\n\n", words::about(definition));
-            taken.choices.iter().for_each(|c| self.text += &format!("* `{}`: {}\n", c.value, c.about));
+            let about = words::wrapped(&words::about(definition), "");
+            self.text += &format!("\n## `{heading}`\n\n{about}\n\nOne of:\n\n");
+            taken.choices.iter().for_each(|choice| self.text += &item(choice));
             self.fragment(name);
         }
         for definition in taken.tables {
@@ -142,12 +150,12 @@ impl Page<'_> {
     fn section(&mut self, heading: &str, about: &str, definition: &Value, path: &str) -> Result<(), String> {
         write!(self.text, "\n{heading}\n").map_err(|error| error.to_string())?;
         if !about.is_empty() {
-            self.text += &format!("\n{about}\n");
+            self.text += &format!("\n{}\n", words::wrapped(about, ""));
         }
         let mut choices = Vec::new();
         let mut inner = Vec::new();
         if let Some(properties) = definition["properties"].as_object() {
-            self.text += "\n| key | takes | default | what |\n| --- | --- | --- | --- |\n";
+            self.text += "\n| key | type | default | meaning |\n| --- | --- | --- | --- |\n";
             let required = required(definition);
             for (key, property) in required_first(properties, &required) {
                 let taken = words::taken(self.schema, property);
@@ -187,7 +195,7 @@ impl Page<'_> {
     /// The cell about what holds if the key is not there.
     fn default(&self, path: &str, key: &str, property: &Value, required: bool) -> String {
         if required {
-            return "must be given".to_owned();
+            return "required".to_owned();
         }
         match property.get("default") {
             Some(Value::Array(none)) if none.is_empty() => "none".to_owned(),
@@ -255,7 +263,7 @@ impl Page<'_> {
             }
         }
         match &found[..] {
-            [] if path == "dtc" => "as the algorithm has it".to_owned(),
+            [] if path == "dtc" => "set by `algorithm`".to_owned(),
             [] => "none".to_owned(),
             [(_, value)] => format!("`{value}`"),
             several => {
@@ -299,9 +307,14 @@ fn explained(key: &str, choices: &[Choice]) -> String {
     }
     let mut text = format!("\nValues of `{key}`:\n\n");
     for choice in choices {
-        text += &format!("* `{}`: {}\n", choice.value, choice.about);
+        text += &item(choice);
     }
     text
+}
+
+/// A value and its meaning as an item of a list.
+fn item(choice: &Choice) -> String {
+    words::wrapped(&format!("* `{}`: {}", choice.value, choice.about), "  ") + "\n"
 }
 
 fn required(definition: &Value) -> BTreeSet<&str> {
