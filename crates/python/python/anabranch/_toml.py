@@ -11,12 +11,13 @@ from contextlib import contextmanager
 from ._error import Error
 
 HEAD = "# made by the package anabranch from Python values"
-"""The first line of a text that is made: errors about the text as a whole have its place."""
+"""First line of a generated text, to which errors about the text as a whole refer."""
 
 
 def document(values: Mapping[str, object]) -> tuple[str, list[str]]:
-    """Values as the text of a TOML file, one key a line, and for each line what it says: the path of its key as the caller has
-    written it."""
+    """Converts values to the text of a TOML file with one key per line, and returns with it for
+    each line the path of its key as the caller wrote it.
+    """
     lines, paths = [HEAD], [""]
 
     def entry(line: str, path: str) -> None:
@@ -67,7 +68,9 @@ def _below(path: str, key: str) -> str:
 
 @contextmanager
 def said(name: str, paths: Sequence[str] | None) -> Iterator[None]:
-    """Errors that have their place in the text called ``name`` get the path that stands there, if the text was made of values."""
+    """Replaces the place of an error in the text called ``name`` by the path of the value, if the
+    text was made from values.
+    """
     try:
         yield
     except Error as error:
@@ -80,7 +83,7 @@ def said(name: str, paths: Sequence[str] | None) -> Iterator[None]:
 
 
 def toml(value: object) -> str:
-    """A value as it stands to the right of ``=`` in TOML; tables are inline."""
+    """A value in TOML syntax, for the right side of ``=``; tables are inline."""
     # numpy's scalars and arrays.
     if not isinstance(value, bool | int | float | str) and callable(getattr(value, "tolist", None)):
         value = value.tolist()  # type: ignore[attr-defined]

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 
 
 def dataset(result: Result) -> xarray.Dataset:
-    """The metrics of a result over its axes, seeds and runs: see :meth:`anabranch.Result.to_xarray`."""
+    """The metrics of a result over its axes, seeds and runs: see
+    :meth:`anabranch.Result.to_xarray`.
+    """
     try:
         import numpy
         import xarray
