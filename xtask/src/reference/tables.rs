@@ -1,4 +1,4 @@
-//! The page: a table of keys for each table of the file.
+//! Lays out the page: a table of keys for each table of a scenario file.
 
 use super::fragments;
 use super::words::{self, Choice, Taken};
@@ -6,24 +6,25 @@ use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-/// Scenarios that say next to nothing, as the program has resolved them.
+/// Resolved scenarios that set few keys, from which the defaults are read.
 pub(super) struct Silent {
-    /// A radio by ranges, with paths and profiles.
+    /// A radio with the unit disk, with paths and profiles.
     pub(super) disk: Value,
-    /// The same, which passes fragments on.
+    /// The same with `forwarding = "fragments"`.
     pub(super) fragments: Value,
-    /// A radio by path loss, in either band.
+    /// A radio with path loss, with each PHY.
     pub(super) oqpsk: Value,
     pub(super) fsk: Value,
-    /// IEEE 802.11 and AODV as the standards have them, and as ns-2 has them.
+    /// IEEE 802.11 and AODV with the defaults of the standards, and with those of ns-2.
     pub(super) wifi: Value,
     pub(super) ns2: Value,
     /// Pools of send buffers.
     pub(super) hosts: Value,
 }
 
-/// Defaults that records leave out, or that choose the other defaults: an assignment that changes
-/// nothing, which the generator makes sure of, and the key.
+/// Defaults that records leave out, or that select other defaults: an assignment and its key. The
+/// generator checks that the assignment does not change the record, so that a wrong default is
+/// found.
 pub(super) const IMPLIED: [(&str, (&str, &str)); 7] = [
     ("node.root.host=simulated", ("node", "host")),
     ("tcp.default.base=modern", ("tcp", "base")),
@@ -34,7 +35,7 @@ pub(super) const IMPLIED: [(&str, (&str, &str)); 7] = [
     ("tcp.default.rfc_limits=true", ("tcp", "rfc_limits")),
 ];
 
-/// The order in which the tables of the file are read best. What is not here comes behind.
+/// Order of the tables on the page. Other tables of the schema follow.
 const ORDER: [&str; 21] = [
     "network",
     "node",
@@ -112,12 +113,12 @@ struct Page<'a> {
     schema: &'a Value,
     silent: &'a Silent,
     text: String,
-    /// Fragments that have found their table.
+    /// Fragments that were written; see [`Page::closed`].
     told: BTreeSet<&'static str>,
 }
 
 impl Page<'_> {
-    /// A table of the file, if the property is one: `[name]`, `[[name]]` or `[name.NAME]`.
+    /// Writes the section of a top-level property: `[name]`, `[[name]]` or `[name.NAME]`.
     fn table(&mut self, name: &str, property: &Value) -> Result<(), String> {
         let (heading, inner) = if let Some(items) = property.get("items") {
             (format!("[[{name}]]"), items)
@@ -131,7 +132,7 @@ impl Page<'_> {
         }
         let taken = words::taken(self.schema, inner);
         if taken.tables.is_empty() && !taken.choices.is_empty() {
-            // One of several tables in the line.
+            // The value is one of several inline tables.
             let definition = words::reference(inner).map_or(inner, |name| &self.schema["$defs"][name]);
             let about = words::wrapped(&words::about(definition), "");
             self.text += &format!("\n## `{heading}`\n\n{about}\n\nOne of:\n\n");
@@ -145,8 +146,8 @@ impl Page<'_> {
         Ok(())
     }
 
-    /// One table of the file with its keys and those of the tables within it. `path`: dotted,
-    /// without names.
+    /// Writes a table with its keys and those of its inner tables. `path` is dotted, without the
+    /// names of entries.
     fn section(&mut self, heading: &str, about: &str, definition: &Value, path: &str) -> Result<(), String> {
         write!(self.text, "\n{heading}\n").map_err(|error| error.to_string())?;
         if !about.is_empty() {
@@ -184,7 +185,7 @@ impl Page<'_> {
         Ok(())
     }
 
-    /// The example of a table.
+    /// Writes the example of a table, if there is one.
     fn fragment(&mut self, path: &str) {
         if let Some((name, text)) = fragments::ALL.iter().find(|(name, _)| *name == path) {
             self.told.insert(name);
@@ -192,7 +193,7 @@ impl Page<'_> {
         }
     }
 
-    /// The cell about what holds if the key is not there.
+    /// Returns the cell with the default of a key.
     fn default(&self, path: &str, key: &str, property: &Value, required: bool) -> String {
         if required {
             return "required".to_owned();
@@ -206,7 +207,7 @@ impl Page<'_> {
         }
     }
 
-    /// What the program makes of a scenario that does not say `key`.
+    /// Returns the cell of a default that the schema does not have, from the resolved scenarios.
     fn found(&self, path: &str, key: &str) -> String {
         if let Some((set, _)) = IMPLIED.iter().find(|(_, implied)| *implied == (path, key)) {
             return match set.split_once('=').map_or("", |(_, value)| value) {
@@ -273,7 +274,10 @@ impl Page<'_> {
         }
     }
 
-    /// The page, if every fragment has found its table.
+    /// Returns the page.
+    ///
+    /// # Errors
+    /// A fragment was not written, because its table does not exist.
     fn closed(self) -> Result<String, String> {
         match fragments::ALL.iter().find(|(name, _)| !self.told.contains(name)) {
             Some((name, _)) => Err(format!("there is an example for `{name}`, and no such table")),
@@ -282,7 +286,7 @@ impl Page<'_> {
     }
 }
 
-/// It has a section of its own.
+/// Whether a property has its own section, and therefore no row among the top-level keys.
 fn is_of_the_file(property: &Value, taken: &Taken) -> bool {
     let is_list = property["items"].get("$ref").is_some();
     let is_map = property.get("additionalProperties").is_some();
@@ -300,7 +304,7 @@ fn kinds(taken: &Taken) -> String {
 }
 
 fn explained(key: &str, choices: &[Choice]) -> String {
-    // A single word that only says that it is one explains nothing.
+    // The description of a word that stands for a table of defaults says nothing to a reader.
     let choices: Vec<&Choice> = choices.iter().filter(|choice| choice.about != "The word for it.").collect();
     if choices.is_empty() {
         return String::new();

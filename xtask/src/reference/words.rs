@@ -1,26 +1,27 @@
-//! What a key takes, in words, out of its schema.
+//! Describes the type of a key, from its schema.
 
 use serde_json::Value;
 
 /// One of the values that a key may have, and what it means.
 pub(super) struct Choice {
-    /// As it stands in a file.
+    /// In the syntax of a file.
     pub(super) value: String,
     pub(super) about: String,
 }
 
-/// What a key takes.
+/// The type of a key.
 #[derive(Default)]
 pub(super) struct Taken {
     /// The kinds of value, to be joined by "or".
     pub(super) kinds: Vec<String>,
-    /// The values that have a meaning of their own.
+    /// Values with their own description.
     pub(super) choices: Vec<Choice>,
-    /// The definitions of tables among them.
+    /// Definitions of the tables among the kinds.
     pub(super) tables: Vec<String>,
 }
 
-/// The definitions that are units, with the place on the page that explains them.
+/// Definitions that are quantities, with a link to the section of the page that explains their
+/// units.
 const UNITS: [(&str, &str); 9] = [
     ("Span", "a [time](#values)"),
     ("Rate", "a [rate](#values)"),
@@ -33,7 +34,7 @@ const UNITS: [(&str, &str); 9] = [
     ("SizeLimit", "a [size](#values), or `\"none\"`"),
 ];
 
-/// What `schema`, a key's, takes. `root` has the definitions.
+/// Returns the type of a key with this schema. `root` has the definitions.
 pub(super) fn taken(root: &Value, schema: &Value) -> Taken {
     let mut taken = Taken::default();
     collect(root, schema, &mut taken);
@@ -82,7 +83,7 @@ fn collect(root: &Value, schema: &Value, taken: &mut Taken) {
     }
 }
 
-/// A choice that is a table in the line: `{ first = ... }`, or one within another.
+/// Returns a choice that is an inline table: `{ first = ... }`, or one within another.
 fn inline(schema: &Value) -> Option<Choice> {
     let value = braces(schema)?;
     let parts = schema["properties"].as_object()?.values().flat_map(|inner| inner["properties"].as_object());
@@ -113,7 +114,7 @@ fn array(schema: &Value) -> String {
     }
 }
 
-/// The definition that a schema refers to.
+/// Returns the name of the definition to which a schema refers.
 pub(super) fn reference(schema: &Value) -> Option<&str> {
     schema["$ref"].as_str()?.strip_prefix("#/$defs/")
 }
@@ -126,14 +127,14 @@ fn names(kind: &Value) -> Vec<&str> {
     }
 }
 
-/// The doc comment, in one line.
+/// Returns the doc comment in one line.
 pub(super) fn about(schema: &Value) -> String {
     schema["description"].as_str().unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// A paragraph in lines of at most 100 columns, like the pages that are written by hand. Lines after
-/// the first begin with `indent`. A line is longer if a code span is, or if the next word would
-/// begin a block.
+/// A paragraph in lines of at most 100 columns, like the pages that are written by hand. Lines
+/// after the first begin with `indent`. A line is longer if a code span is, or if the next word
+/// would begin a block.
 pub(super) fn wrapped(text: &str, indent: &str) -> String {
     let mut lines = String::new();
     let mut column = 0;
