@@ -73,7 +73,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    # matplotlib is not for everybody, and takes a while.
+    # Imported on first use: matplotlib is optional, and its import is slow.
     if name == "plot":
         import importlib
 

@@ -83,7 +83,7 @@ class _Found:
         shared = [name for name in varied if all(name in result for result in given.values())]
         self.axes = [name for name in shared if name not in names]
         self.units = {name: first.unit(name) for name in (*self.axes, *(() if several else names))}
-        # What a variant is, and where: values by seed and run.
+        # By variant and by the other parameters: values by seed and run.
         self.values: dict[tuple[Any, ...], dict[tuple[Any, ...], dict[tuple[int, int], Any]]] = {}
         self.places: dict[tuple[Any, ...], None] = {}
         for name, result in given.items():
@@ -120,7 +120,7 @@ class _Found:
             for variant, places in self.values.items():
                 if variant == baseline or not (other or place in places):
                     continue
-                # What one side lacks altogether is missing, too.
+                # A run that exists on one side only is counted as missing, too.
                 own = places.get(place, {})
                 runs = [run for run in own if own[run] is not None and other.get(run) is not None]
                 gaps = len(own.keys() | other.keys()) - len(runs)

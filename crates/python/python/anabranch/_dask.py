@@ -58,7 +58,7 @@ def drive(
             flow.take_in(future, done)
             flow.hand_out(done)
     finally:
-        # Whatever is left is of no use to anybody: we were stopped, or something is wrong.
+        # The remaining jobs are useless: the sweep was interrupted, or failed.
         if flow.out:
             client.cancel([*flow.out], force=True)
         made.sync()
@@ -110,13 +110,14 @@ class _Flow:
             self.lost(job, future)
             return
         rows, took = future.result()
-        # The scheduler may forget it.
+        # Lets the scheduler free the result, so that its memory does not grow with the sweep.
         future.release()
         self.total = self.made.put(job.number, rows)
         self.count += job.runs
         if self.show is not None:
             self.show(self.count, self.total)
-        # As many runs as take the time that a job should; slowly upward, since the next ones may be longer.
+        # As many runs as fit into the intended duration. At most twice the last number, because the
+        # next runs may take longer.
         fit = int(SECONDS_PER_JOB / max(took / job.runs, 1e-6))
         self.runs = max(1, min(fit, 2 * self.runs, MOST_RUNS))
 

@@ -20,7 +20,7 @@ class Error(Exception):
     """What to do, if known."""
 
     def __init__(self, message: str, place: str | None = None, hint: str | None = None) -> None:
-        # All three are arguments, so that the error survives its way from a worker process.
+        # Pickle restores an exception from its arguments: all three are needed after a worker process.
         super().__init__(message, place, hint)
         self.message, self.place, self.hint = message, place, hint
 

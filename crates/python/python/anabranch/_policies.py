@@ -103,7 +103,7 @@ def _describe(make: object, parts: list[str]) -> None:
         _value(vars(make) if hasattr(make, "__dict__") else repr(make), parts)
 
 
-# What Python puts into each class, and which says nothing of what it does.
+# Attributes that Python adds to each class; they do not describe its behaviour.
 _OWN_OF_CLASSES = {"__dict__", "__doc__", "__firstlineno__", "__module__", "__static_attributes__", "__weakref__"}
 
 
@@ -117,7 +117,7 @@ def _value(value: object, parts: list[str]) -> None:
     elif isinstance(value, property):
         _value((value.fget, value.fset, value.fdel), parts)
     elif isinstance(value, (type, functools.partial)):
-        # The class itself, for `super()`, is under way already.
+        # A method that uses `super()` encloses its class, which is being described already.
         if f"{value!r}" not in parts:
             parts.append(f"{value!r}" if isinstance(value, type) else "")
             _describe(value, parts)

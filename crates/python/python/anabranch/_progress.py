@@ -40,7 +40,7 @@ def _bar(what: str) -> Any:
     if not notebook and not sys.stderr.isatty():
         return None
     try:
-        # Without widgets a notebook still has the text bar.
+        # A notebook without widgets shows the text bar.
         if notebook and _has_widgets():
             from tqdm.notebook import tqdm
         else:

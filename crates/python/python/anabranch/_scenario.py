@@ -294,7 +294,7 @@ class Scenario:
         return found
 
     def __getattr__(self, key: str) -> Any:
-        # Pickle asks before there is anything.
+        # Pickle looks up special methods before `_resolved` exists, which would recurse.
         if key.startswith("_"):
             raise AttributeError(key)
         return getattr(Section(self._resolved), key)

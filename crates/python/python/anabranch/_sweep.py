@@ -155,7 +155,7 @@ def _seed(number: int) -> int:
 
 
 def _threads(jobs: int | None) -> int:
-    # Below there are 64 bits, and never as many cores.
+    # The bound keeps the number within the integers of the compiled part; no machine has more cores.
     return 0 if jobs is None else min(_count(jobs, "jobs"), 2**16)
 
 

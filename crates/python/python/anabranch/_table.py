@@ -121,7 +121,7 @@ class Table:
             raise NoColumn(f"`{column}` may be several columns", hint="one of " + ", ".join(ends))
         import difflib
 
-        # Names are mostly written by their ends.
+        # Users mostly write the ends of names, so that these are compared too.
         known = {name.rpartition(".")[2]: name for name in reversed(self._units)} | {name: name for name in self._units}
         near = [known[name] for name in difflib.get_close_matches(str(column), known, n=1, cutoff=0.6)]
         near = near or [name for name in self._units if str(column) in name][:1]
@@ -316,7 +316,7 @@ class Result(Table):
         """Points whose confidence interval is wider than requested."""
 
     def __getstate__(self) -> dict[str, Any]:
-        # What has made the rows stays where it is.
+        # The sweep behind the rows is not pickled.
         return {**super().__getstate__(), "_made": None}
 
     @property
@@ -451,7 +451,7 @@ class Result(Table):
 
     def _shown(self) -> list[str]:
         first = ["point", *self.parameters, "seed", "run"]
-        # What transfers say is why most people are here.
+        # Metrics of transfers come first, because most users look for them.
         metrics = sorted(self.metrics, key=lambda name: not name.startswith("transfer."))
         return [*first, *metrics[: max(12 - len(first), 4)]]
 
@@ -514,7 +514,7 @@ def _kind(values: Sequence[object]) -> str:
         return "bool"
     if kinds == {int}:
         return "int"
-    # A column of nulls is one of numbers that nobody has.
+    # A column of nulls only counts as a column of numbers.
     return "float" if kinds <= {int, float} else "str"
 
 
@@ -538,7 +538,7 @@ def _package(name: str, extra: str, what: str) -> ModuleType:
 
 
 def _write(path: Path, content: bytes) -> None:
-    # Beside its place, so that putting it there is one step.
+    # In the same folder, so that `os.replace` is atomic.
     beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
         try:

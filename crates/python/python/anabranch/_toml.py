@@ -28,7 +28,7 @@ def document(values: Mapping[str, object]) -> tuple[str, list[str]]:
         tables = {}
         for key, value in values.items():
             below = _below(path, str(key))
-            # TOML has no null: a key without a value is one that is not there.
+            # TOML has no null: a key with the value `None` is left out.
             if value is None:
                 continue
             if isinstance(value, Mapping) or _is_tables(value):
@@ -60,7 +60,7 @@ def _is_tables(value: object) -> bool:
 
 
 def _below(path: str, key: str) -> str:
-    # A key that is a path itself, as in the grid of a sweep.
+    # A key that is itself a path, as in the grid of a sweep.
     if "." in key:
         return f'{path}["{key}"]'
     return f"{path}.{key}" if path else key
@@ -84,7 +84,7 @@ def said(name: str, paths: Sequence[str] | None) -> Iterator[None]:
 
 def toml(value: object) -> str:
     """A value in TOML syntax, for the right side of ``=``; tables are inline."""
-    # numpy's scalars and arrays.
+    # Scalars and arrays of numpy.
     if not isinstance(value, bool | int | float | str) and callable(getattr(value, "tolist", None)):
         value = value.tolist()  # type: ignore[attr-defined]
     if isinstance(value, bool):
@@ -94,11 +94,11 @@ def toml(value: object) -> str:
             raise Error(f"{value} is too large a number for a scenario")
         return str(int(value))
     if isinstance(value, float):
-        # Its own words, whatever a subclass such as numpy's `float64` prints.
+        # The `repr` of a subclass, such as numpy's `float64`, is not valid TOML.
         value = float(value)
         return repr(value) if math.isfinite(value) else str(value)
     if isinstance(value, str):
-        # JSON lets a delete stand as it is, TOML does not.
+        # JSON allows an unescaped DEL (U+007F), TOML does not.
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{toml(str(key))} = {toml(item)}" for key, item in value.items()) + "}"

@@ -120,7 +120,7 @@ def rtt(
     there = _hops(hops, phy, busy, rate)
     back = None
     if back_busy is not None or back_rate is not None:
-        # The way back begins where the way there ends.
+        # The reverse path begins at the last hop.
         back = {
             "phy": there["phy"][::-1],
             "busy": there["busy"][::-1] if back_busy is None else _each("back_busy", back_busy, hops),

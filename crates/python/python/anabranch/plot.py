@@ -111,7 +111,7 @@ def _draw(ax: Axes, lines: Sequence[tuple[str, list[Any], list[float], list[floa
     if ticks:
         ax.set_xticks(list(ticks.values()), [_text(value) for value in ticks])
     elif all(isinstance(x, int) for _, xs, _, _ in lines for x in xs):
-        # There is no gateway and a half.
+        # Integer parameters, such as the number of gateways, have integer ticks only.
         from matplotlib.ticker import MaxNLocator
 
         ax.xaxis.set_major_locator(MaxNLocator(integer=True))
@@ -153,12 +153,12 @@ def series(
     differ = [i for i, _ in enumerate(names) if len({line[i] for line in lines}) > 1]
     for line, (times, values) in lines.items():
         parts = [f"{names[i]} {_text(int(line[i]) if isinstance(line[i], float) else line[i])}" for i in differ if line[i] is not None]
-        # Lines of one table may be drawn one by one into the same axes.
+        # Styles continue after the lines that are already in these axes.
         style = {**_style(len(ax.lines)), "marker": None}
         ax.step(times, values, where="post", label=label or ", ".join(parts) or None, linewidth=1.2, **style)
     _finish(ax, "time_s [s]", f"{column} [{table.unit(column)}]", False)
     if label is not None or differ:
-        # Lines go up and down everywhere below.
+        # Above the axes, because step lines may cross every place within them.
         ax.legend(frameon=False, fontsize="small", loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=3)
     return ax
 
@@ -323,7 +323,7 @@ def _only(result: Result | Points, by: str | Sequence[str] | None) -> str:
 
 def _label(result: Table, column: str) -> str:
     unit = result.unit(column)
-    # The unit stands beside the name: `latency_s` is a latency, in s.
+    # The unit is shown separately: `latency_s` becomes `latency [s]`.
     name = column
     for end in ("_bit_per_s", "_per_s", "_s", "_bytes", "_j"):
         if unit != "1" and name.endswith(end):
@@ -334,7 +334,7 @@ def _label(result: Table, column: str) -> str:
 
 def _style(i: int) -> dict[str, Any]:
     n = len(COLOURS)
-    # After all colours, the markers shift against them.
+    # After a cycle of colours, markers and dashes are shifted by one.
     return {"color": COLOURS[i % n], "marker": MARKERS[(i + i // n) % n], "linestyle": DASHES[(i + i // n) % n]}
 
 
