@@ -1,12 +1,12 @@
-//! `docs/reference/scenario.md`: every key of scenario files, out of the schema that the program
-//! prints.
+//! Generates `docs/reference/scenario.md`: every key of scenario files, from the schema that the
+//! program prints.
 //!
-//! The schema has types, doc comments and most defaults. Where it says that a key may be missing,
-//! its value is what the program makes of a scenario that is silent about it: the `scenario` of
-//! that run's record. Nothing is written twice.
+//! The schema has types, doc comments and most defaults. The default of an optional key without a
+//! default in the schema is read from the record of a run: the resolved value of a scenario that
+//! does not set the key. So no type, meaning or default is written twice.
 //!
-//! Code map: [`words`] says what a key takes, [`tables`] lays the tables out, [`fragments`] has an
-//! example for each.
+//! Code map: [`words`] describes the type of a key, [`tables`] lays the tables out, [`fragments`]
+//! has an example for each.
 
 mod fragments;
 mod tables;
@@ -17,7 +17,10 @@ use crate::failure::Failure;
 use serde_json::Value;
 use tables::Silent;
 
-/// The page, whole.
+/// Returns the whole page.
+///
+/// # Errors
+/// The program fails, or the page and the schema do not match.
 pub(crate) fn page() -> Result<Vec<u8>, Failure> {
     let schema = parsed(cargo::manual(&["schema"]), "anabranch-manual schema")?;
     let disk = |set: &[&str]| resolved("disk", set);
@@ -40,7 +43,7 @@ pub(crate) fn page() -> Result<Vec<u8>, Failure> {
     tables::page(&schema, &silent).map(String::into_bytes).map_err(Failure::Job)
 }
 
-/// What the program prints with these arguments.
+/// Runs the program with these arguments and parses its output.
 fn json(args: &[&str]) -> Result<Value, Failure> {
     parsed(cargo::anabranch(args), &format!("anabranch {}", args.join(" ")))
 }
@@ -50,8 +53,7 @@ fn parsed(command: std::process::Command, name: &str) -> Result<Value, Failure> 
         .map_err(|error| Failure::Job(format!("`{name}` printed no JSON: {error}")))
 }
 
-/// A scenario of ours as the program has understood it, every default filled in: out of a run's
-/// record.
+/// Returns one of the scenarios beside this module with all defaults, from the record of a run.
 fn resolved(name: &str, set: &[&str]) -> Result<Value, Failure> {
     let file = format!("xtask/src/reference/{name}.toml");
     let mut args = vec!["run", &file, "--json"];

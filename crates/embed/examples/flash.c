@@ -4,20 +4,21 @@
  *
  * docs/reference/embedded.md, "Options of the examples", lists the options.
  *
- * IMAGE is a file that behaves like NOR flash with erase blocks: an erased block is all 0xFF, writing only clears bits, and
- * whatever was under way when the program is killed is half done. The first block is a journal, then come the blocks of the file,
- * and with keys two blocks of sequence numbers. The
- * exit code is 0 when all octets are in the flash, have the SHA-256 that was announced, and the journal says so.
+ * IMAGE is a file that behaves like NOR flash with erase blocks: an erased block is all 0xFF,
+ * writing only clears bits, and an operation that is under way when the program is killed is
+ * incomplete. The first block is a journal, followed by the blocks of the file, and with keys by
+ * two blocks of sequence numbers. The exit code is 0 when all bytes are in the flash, have the
+ * announced SHA-256, and the journal says so.
  *
- *     journal  magic | length | digest of the file | valid | done | one octet for each block of the file
+ *     journal: magic | length | digest of the file | valid | done | one byte for each block
  *
- * Fields are written in this order and are 0xFF before. A block counts once it is all written; it is erased again
- * before it is written again, as a kill may have left any part of it. */
+ * Fields are written in this order and are 0xFF before. A block is valid once all of it is written.
+ * It is erased before it is written again, because a kill may have left any part of it. */
 #include "posix.h"
 
 enum { BLOCK = 4096, PAGE = 256, BLOCKS = 2048 };
 
-/* What stands at the beginning of the journal. */
+/* First bytes of the journal. */
 struct journal {
     uint8_t magic[8];
     uint64_t length;
@@ -33,14 +34,14 @@ struct journal {
 static const uint8_t magic[8] = "SETfla1";
 static int flash = -1;
 static struct journal journal;
-/* Where the next octet of the file goes, if a transfer is under way. */
+/* Position of the next byte of the file, if a transfer is under way. */
 static uint64_t next;
 
 static int flash_read(uint64_t at, void *octets, size_t n)
 {
     ssize_t got = pread(flash, octets, n, (off_t)at);
     if (got >= 0 && got != (ssize_t)n)
-        errno = EIO; /* the image was cut off meanwhile */
+        errno = EIO; /* the image was truncated meanwhile */
     return got == (ssize_t)n ? 0 : -1;
 }
 
@@ -54,7 +55,7 @@ static int flash_erase(uint64_t block)
     return 0;
 }
 
-/* Clears bits: those that are 0 already stay so, whatever is written. At most a page. */
+/* Clears bits: a bit that is 0 stays 0, whatever is written. At most one page. */
 static int flash_program(uint64_t at, const void *octets, size_t n)
 {
     const uint8_t *wanted = octets;
@@ -66,7 +67,7 @@ static int flash_program(uint64_t at, const void *octets, size_t n)
     return pwrite(flash, is, n, (off_t)at) == (ssize_t)n ? 0 : -1;
 }
 
-/* Writes a field of the journal, here and in the flash. */
+/* Writes a field of the journal, in memory and in the flash. */
 static int note(void *field, const void *octets, size_t n)
 {
     memcpy(field, octets, n);
@@ -75,7 +76,7 @@ static int note(void *field, const void *octets, size_t n)
 
 static int is_valid(void) { return journal.valid == 0 && memcmp(journal.magic, magic, sizeof magic) == 0; }
 
-/* Octets in blocks that count. */
+/* Returns the number of bytes in valid blocks. */
 static uint64_t whole(void)
 {
     uint64_t at = 0;
@@ -86,7 +87,7 @@ static uint64_t whole(void)
     return at < journal.length ? at : journal.length;
 }
 
-/* The journal of another file, of which nothing is here. */
+/* Begins the journal of another file, of which no bytes are stored. */
 static int journal_begin(const anabranch_node_offer *offer)
 {
     static const uint8_t zero;
@@ -101,7 +102,8 @@ static int journal_begin(const anabranch_node_offer *offer)
 static int store_open(const char *path)
 {
     flash = open(path, O_RDWR | O_CREAT, 0644);
-    /* What is not the beginning of a journal, as the zeros of a new image, is no journal. */
+    /* Bytes that are not the beginning of a journal, such as the zeros of a new image, are
+     * ignored. */
     if (flash < 0 || ftruncate(flash, (3 + BLOCKS) * BLOCK) != 0)
         return -1;
     return flash_read(0, &journal, sizeof journal);
@@ -155,8 +157,9 @@ static int store_end(uint64_t length)
 }
 
 #ifdef NOISE
-/* Sequence numbers are appended to one of two blocks; when it is full, the other is erased and begun. So the highest number is
- * always in a block that is not being erased. An entry counts once valid is 0, which is written last. */
+/* Sequence numbers are appended to one of two blocks. When it is full, the other is erased and
+ * used. Therefore the highest number is always in a block that is not being erased. An entry is
+ * valid once valid is 0, which is written last. */
 struct entry {
     uint64_t sequence;
     uint8_t digest[32];
@@ -168,7 +171,7 @@ static const uint8_t number_magic[7] = {'S', 'E', 'T', 'n', 'u', 'm', '1'};
 
 enum { NUMBERS = (1 + BLOCKS) * BLOCK, ENTRIES = BLOCK / sizeof(struct entry) };
 
-/* Where the next entry goes. */
+/* Position of the next entry. */
 static uint64_t next_entry;
 
 static uint64_t place(unsigned block, unsigned i) { return NUMBERS + block * BLOCK + i * sizeof(struct entry); }
@@ -192,7 +195,8 @@ static int store_highest(anabranch_node_highest *highest)
             last = i / ENTRIES;
         }
     }
-    /* Behind the last one in the block of the highest; a full block is followed by the other, which is erased first. */
+    /* After the last entry in the block with the highest number. A full block is followed by the
+     * other, which is erased first. */
     next_entry = used[last] < ENTRIES ? place(last, used[last]) : place(!last, 0);
     return 0;
 }
@@ -220,7 +224,7 @@ static int store_raise(const anabranch_node_highest *highest)
 
 static int store_abort(uint32_t reason)
 {
-    /* What counts stays for the next try, unless it is known to be wrong. */
+    /* Valid blocks are kept for the next try, unless they are known to be wrong. */
     if (reason != ANABRANCH_NODE_ABORT_DIGEST)
         return 0;
     memset(&journal, 0xff, sizeof journal);

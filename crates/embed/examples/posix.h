@@ -1,6 +1,7 @@
-/* A stand-in for a small node, which the examples share: POSIX sockets are its TCP stack, everything else is static. Receives one
- * file and keeps it where the functions store_* put it. Says on standard error where it listens, what becomes of each transfer,
- * and at the end what it took. IPv4, to be short. */
+/* The part that the examples share: a small node on POSIX sockets, whose memory is otherwise
+ * static. It receives one file and passes it to the functions store_*. On standard error it reports
+ * its address, the state of each transfer, and at the end its use of memory. IPv4 only, to keep the
+ * example short. */
 #define _POSIX_C_SOURCE 200809L
 
 #include <arpa/inet.h>
@@ -24,34 +25,36 @@ enum { BUFFER = 2048, READ = 128, ENVELOPE = 384, MEMORY = 14480 };
 enum { BUFFER = 4096, READ = 224, MEMORY = 12008 };
 #endif
 
-/* Where the file goes; 0, or -1 with errno. Nothing may pass for the file before store_end. */
+/* Opens the place of the file. Returns 0, or -1 with errno. Nothing at this place may look like a
+ * complete file before store_end. */
 static int store_open(const char *path);
-/* A file is offered: hands what is here of it to anabranch_node_have. 0, 1 if it is too large, or -1. */
+/* A file is offered: passes the stored bytes of it to anabranch_node_have. Returns 0, 1 if the file
+ * is too large, or -1. */
 static int store_begin(anabranch_node *node, const anabranch_node_offer *offer);
 static int store_write(uint64_t offset, const uint8_t *octets, size_t n);
-/* These are all octets, and the right ones. The sender learns so after this. */
+/* All bytes of the file are stored and verified. The sender is told after this call. */
 static int store_end(uint64_t length);
-/* The file does not come. */
+/* The file will not be completed. */
 static int store_abort(uint32_t reason);
 #ifdef NOISE
-/* The highest sequence number that was stored, for a device; known is 0 if there is none. 0, -1 with errno if it cannot be
- * read, or 1 if it is damaged. */
+/* Reads the highest sequence number of a device; known is 0 if none is stored. Returns 0, -1 with
+ * errno if it cannot be read, or 1 if it is damaged. */
 static int store_highest(anabranch_node_highest *highest);
-/* Stores a number, whole or not at all, so that it outlives a power cut; 0, or -1. */
+/* Stores a number completely or not at all, so that it survives a power cut. Returns 0 or -1. */
 static int store_raise(const anabranch_node_highest *highest);
 #endif
 
-/* All that the node has: its memory, one buffer to read into, and its connections. */
+/* All memory of the node: its own, one read buffer, and its connections. */
 static unsigned char memory[MEMORY];
 static unsigned char scratch[READ];
 static anabranch_node_gateway gateways[GATEWAYS];
 static struct connection {
-    int socket; /* -1: none */
+    int socket; /* -1: unused */
     uint32_t stream;
-    uint64_t heard; /* when something last came */
+    uint64_t heard; /* time of the last input */
 } connections[CONNECTIONS];
 static int listener = -1;
-/* A connection on which nothing comes for so long is reset, and a transfer makes way. */
+/* A connection without input for this time is reset, and a transfer makes way for another. */
 static uint32_t idle_ms = 60000;
 static int ended;
 
@@ -82,7 +85,7 @@ static void drop(struct connection *c, int reset)
     c->socket = -1;
 }
 
-/* All of it, also where signals interrupt. */
+/* Writes all bytes, also if signals interrupt the call. */
 static int put(int to, const uint8_t *octets, size_t n)
 {
     while (n > 0) {
@@ -97,8 +100,8 @@ static int put(int to, const uint8_t *octets, size_t n)
     return 0;
 }
 
-/* Reads a decimal number of at most `most`, and steps over it; 0, or -1. Unlike strtoul and sscanf it takes no sign, no space,
- * and nothing that is out of range. */
+/* Reads a decimal number of at most `most`, and advances *text past it. Returns 0 or -1. Unlike
+ * strtoul and sscanf it accepts no sign, no space, and no number that is out of range. */
 static int number_of(const char **text, uint64_t most, uint64_t *number)
 {
     const char *first = *text;
@@ -110,8 +113,8 @@ static int number_of(const char **text, uint64_t most, uint64_t *number)
     return *text == first ? -1 : 0;
 }
 
-/* A word and a number on standard error: fprintf would take more stack than all the rest. Before the node runs, and when it
- * has ended, fprintf does. */
+/* Prints a word and a number on standard error. fprintf would need more stack than the rest of the
+ * program; it is used only before the node runs and after it has ended. */
 static void say(const char *word, uint64_t number)
 {
     char line[32];
@@ -126,19 +129,20 @@ static void say(const char *word, uint64_t number)
 }
 
 #ifdef NOISE
-/* Keys, as `anabranch key` writes them. */
+/* Keys in the format of `anabranch key`. */
 enum { SENDERS = 4 };
 static uint8_t secret[32], shared[32], senders[SENDERS][32], signer[32], gateway_keys[GATEWAYS][32];
 static anabranch_node_keys keys = {NULL, NULL, senders[0], 0, NULL};
 static int has_signer, gateway_key_count;
-/* What the device is, with the option -d; the signer of -v signs its manifests. */
+/* The device of option -d; the signer of -v signs its manifests. */
 static anabranch_node_device device;
 static int is_device;
 
-/* The time of this machine, which it knows. */
+/* This machine has a clock; a device without one would return UINT64_MAX. */
 static uint64_t unix_time(void) { return (uint64_t)time(NULL); }
 
-/* The octets of 2n hexadecimal digits at the beginning of a text; 0, or -1 if there are fewer. */
+/* Reads n bytes from the 2n hexadecimal digits at the beginning of a text. Returns 0, or -1 if
+ * there are fewer. */
 static int octets_of(const char *text, uint8_t *octets, size_t n)
 {
     static const char digits[] = "0123456789abcdef0123456789ABCDEF";
@@ -151,7 +155,7 @@ static int octets_of(const char *text, uint8_t *octets, size_t n)
     return 0;
 }
 
-/* "VENDOR:CLASS": UUIDs of 32 hexadecimal digits. */
+/* Reads "VENDOR:CLASS": two UUIDs of 32 hexadecimal digits each. */
 static int device_of(const char *text)
 {
     if (strlen(text) != 65 || octets_of(text, device.vendor, 16) != 0 || text[32] != ':' ||
@@ -177,7 +181,7 @@ int anabranch_node_entropy(void *octets, size_t n)
     return got == (ssize_t)n ? 0 : -1;
 }
 
-/* The key of this kind in a file that has no other. */
+/* Reads the key of this kind from a file that has no key of another kind. */
 static int key_of(char option, const char *path, const char *kind, uint8_t key[32])
 {
     char line[128];
@@ -197,7 +201,7 @@ static int key_of(char option, const char *path, const char *kind, uint8_t key[3
     return found ? 0 : -1;
 }
 
-/* 0, or -1 after a message. */
+/* Returns 0, or -1 after a message. */
 static int key_option(char option, const char *value)
 {
     switch (option) {
@@ -229,7 +233,7 @@ static int key_option(char option, const char *value)
     return -1;
 }
 
-/* What the options leave out so that no sender could ever deliver a file; NULL if it is nothing. Gives the key of a single -g to all
+/* Returns a message if the options admit no sender, else NULL. Gives the key of a single -g to all
  * gateways. */
 static const char *missing(int gateway_count)
 {
@@ -248,7 +252,8 @@ static const char *missing(int gateway_count)
     return NULL;
 }
 
-/* Whether the one whose files are wanted has signed it: of a device, the library has seen to that. */
+/* Whether the accepted signer has signed the offered file. For a device, the library has checked
+ * the manifest. */
 static int is_wanted(anabranch_node *node) { return is_device || !has_signer || anabranch_node_signed_by(node, signer) == 1; }
 #else
 static int key_option(char option, const char *value)
@@ -272,8 +277,8 @@ static int is_wanted(anabranch_node *node)
 }
 #endif
 
-/* All octets of the file are there. The number is stored before the file is published: a power cut in between admits the same
- * file again, and no older one. */
+/* All bytes of the file are stored. The number is stored before the file is published: a power cut
+ * between these steps admits the same file again, and no older one. */
 static int finish(anabranch_node *node, uint64_t length)
 {
 #ifdef NOISE
@@ -306,7 +311,7 @@ static int begin(anabranch_node *node)
     return 0;
 }
 
-/* What concerns the file; -1 if it cannot be kept. */
+/* Carries out the effects that concern the file. Returns -1 if the file cannot be stored. */
 static int keep(anabranch_node *node, const anabranch_node_effect *effect)
 {
     switch (effect->kind) {
@@ -328,7 +333,7 @@ static int keep(anabranch_node *node, const anabranch_node_effect *effect)
     }
 }
 
-/* Does what the node wants. */
+/* Carries out all effects of the node. */
 static int carry_out(anabranch_node *node)
 {
     anabranch_node_effect effect;
@@ -338,7 +343,7 @@ static int carry_out(anabranch_node *node)
         struct connection *c = effect.kind >= ANABRANCH_NODE_DELIVER ? NULL : find(effect.stream);
         errno = 0;
         if (keep(node, &effect) != 0) {
-            /* Its sender shall not believe that the file is here. */
+            /* The connections are reset so that the sender does not assume delivery. */
             fprintf(stderr, "the file cannot be kept: %s\n",
                     errno != 0 ? strerror(errno) : "what is stored of it is not what was written");
             anabranch_node_abort(node, now());
@@ -349,7 +354,8 @@ static int carry_out(anabranch_node *node)
         }
         switch (effect.kind) {
         case ANABRANCH_NODE_WRITE:
-            /* Acknowledgements are short and rare. A peer that leaves them unread until the socket is full is not served. */
+            /* Acknowledgements are short and rare. A peer that does not read them until the socket
+             * is full is reset. */
             if (c != NULL && send(c->socket, effect.octets, effect.n, MSG_NOSIGNAL) != (ssize_t)effect.n) {
                 unheard[count++] = c->stream;
                 drop(c, 1);
@@ -364,7 +370,8 @@ static int carry_out(anabranch_node *node)
                 drop(c, 1);
             break;
         case ANABRANCH_NODE_LIMIT:
-            /* A small stack would bound its receive window. Here the kernel has room for whatever is on its way. */
+            /* A small TCP stack would bound its receive window. Here the kernel has room for all
+             * bytes in flight. */
             break;
         }
     }
@@ -396,7 +403,7 @@ static int accept_one(anabranch_node *node)
     return carry_out(node);
 }
 
-/* All of it, unless the stream is reset on the way. */
+/* Passes all bytes to the node, unless the stream is reset meanwhile. */
 static int hand_in(anabranch_node *node, uint32_t stream, const uint8_t *octets, size_t n)
 {
     int taken = 1;
@@ -418,7 +425,7 @@ static int read_one(anabranch_node *node, struct connection *c)
         c->heard = now();
         return hand_in(node, stream, scratch, (size_t)n);
     } else if (n == 0) {
-        /* Our own direction is closed in answer, and that is the end of both. */
+        /* The node closes its direction in response, and the connection has ended. */
         anabranch_node_ended(node, now(), stream);
         if (carry_out(node) != 0)
             return -1;
@@ -432,7 +439,7 @@ static int read_one(anabranch_node *node, struct connection *c)
     return carry_out(node);
 }
 
-/* A silent caller must not keep the place of a caller that would speak. */
+/* A silent connection must not keep other senders from the few places. */
 static int drop_silent(anabranch_node *node)
 {
     uint64_t t = now();
@@ -456,7 +463,7 @@ static int busy(void)
     return n;
 }
 
-/* Until a file is complete and everybody has closed. */
+/* Runs until a file is complete and all connections are closed. */
 static int receive(anabranch_node *node)
 {
     while (!ended || busy()) {
@@ -486,7 +493,8 @@ static int receive(anabranch_node *node)
     return 0;
 }
 
-/* How deep the stack has been: what lies below is painted before, and looked at after. */
+/* The depth of the stack: the memory below is painted before the node runs, and inspected
+ * afterwards. */
 enum { PAINTED = 64 * 1024, PAINT = 0xa5 };
 static uintptr_t painted;
 
@@ -508,7 +516,7 @@ __attribute__((noinline)) static size_t stack_used(void)
     return PAINTED - clean;
 }
 
-/* Four octets and a port, which is at least `least`; 0, or -1 after a message. */
+/* Reads an IPv4 address and a port of at least `least`. Returns 0, or -1 after a message. */
 static int address_of(const char *text, uint16_t least, uint8_t octets[4], uint16_t *port)
 {
     const char *at = text;
@@ -549,7 +557,7 @@ static int listen_on(const char *text, const uint8_t octets[4], uint16_t port)
     return 0;
 }
 
-/* "-i" and other options; 0, or -1 after a message. */
+/* Reads "-i" and the other options. Returns 0, or -1 after a message. */
 static int option(const char *name, const char *value)
 {
     uint64_t number;
@@ -590,7 +598,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: [OPTION VALUE]... FILE ADDRESS:PORT [GATEWAY:PORT]..., with at most %d gateways\n", GATEWAYS);
         return 2;
     }
-    /* Every argument is read before the first file is made. */
+    /* All arguments are read before the first file is created. */
     if (address_of(argv[2], 0, octets, &port) != 0)
         return 2;
     anabranch_node_defaults(&config);
@@ -656,6 +664,6 @@ int main(int argc, char **argv)
             anabranch_node_peak(node), stack_used());
     fprintf(stderr, "held_peak %llu\nrejected %llu\nrestarts %llu\n", (unsigned long long)counters.held_peak,
             (unsigned long long)counters.rejected, (unsigned long long)counters.restarts);
-    /* A transfer that was under way is lost, and the file is not there. */
+    /* A transfer that was under way is lost, and the file does not exist. */
     return failed != 0 || !ended;
 }

@@ -4,15 +4,15 @@
  *
  * docs/reference/embedded.md, "Options of the examples", lists the options.
  *
- * The octets go to FILE.part, which becomes FILE when all of them are there and have the SHA-256 that was announced; the exit code
- * is 0 then, and never otherwise. A transfer that breaks off goes on where it was if the same file is offered again to the
- * same process; flash.c goes on after a reboot too. */
+ * The bytes are written to FILE.part, which is renamed to FILE when all of them have arrived and
+ * have the announced SHA-256. Only then is the exit code 0. An interrupted transfer continues if
+ * the same file is offered again to the same process; flash.c also continues after a reboot. */
 #include "posix.h"
 
 static const char *path;
 static char part[80];
 static int file = -1;
-/* What is in the part. */
+/* Digest and length of the stored part. */
 static uint8_t digest[32];
 static uint64_t kept;
 
@@ -61,7 +61,7 @@ static int store_end(uint64_t length)
 }
 
 #ifdef NOISE
-/* The number is in a file of its own beside FILE. */
+/* The number is in a separate file beside FILE. */
 static char number[80];
 
 static int store_highest(anabranch_node_highest *highest)
@@ -84,11 +84,12 @@ static int store_highest(anabranch_node_highest *highest)
         return -1;
     }
     close(in);
-    /* One that is damaged is not none: older files would be taken. */
+    /* A damaged number must not be treated as absent: older files would be accepted. */
     return n == (ssize_t)sizeof *highest && highest->known == 1 ? 0 : 1;
 }
 
-/* What was renamed in the folder of FILE is on the disk after this: the number's name has to be before that of the file. */
+/* Forces the renames in the folder of FILE to the disk: the number must be durable before the file
+ * has its name. */
 static int sync_folder(void)
 {
     char folder[80] = ".";

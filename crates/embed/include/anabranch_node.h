@@ -1,21 +1,25 @@
-/* The receiver of SET (docs/reference/set-protocol.md) for programs with a TCP stack, a clock, and little memory.
+/* The receiver of SET (docs/reference/set-protocol.md) for programs with a TCP stack, a clock, and
+ * little memory.
  *
- * The library does no input and no output. The program listens on a TCP port, tells the node what its connections do, and
- * does what the node wants. The order of calls, for ever:
+ * The library does no input and no output. The program listens on a TCP port, reports the events of
+ * its connections to the node, and carries out the node's effects. The order of calls, repeated
+ * forever:
  *
- *     anabranch_node_accepted, _data, _ended, _closed or _timeout     what has happened: one of them
- *     anabranch_node_poll until it returns 0                          what to do about it
- *     anabranch_node_next_timeout                                     when to call _timeout
+ *     anabranch_node_accepted, _data, _ended, _closed or _timeout     reports one event
+ *     anabranch_node_poll until it returns 0                          returns the effects
+ *     anabranch_node_next_timeout                                     returns the time of _timeout
  *
- * A file begins with ANABRANCH_NODE_BEGIN, which the program answers with anabranch_node_accept or anabranch_node_refuse, and
- * ends with ANABRANCH_NODE_END or ANABRANCH_NODE_ABORT. Octets that were delivered are not a file before END: until then
- * they may be part of a file, of another file than announced, or forged.
+ * A file begins with ANABRANCH_NODE_BEGIN, which the program answers with anabranch_node_accept or
+ * anabranch_node_refuse, and ends with ANABRANCH_NODE_END or ANABRANCH_NODE_ABORT. Delivered bytes
+ * must not be used before END: until then they may be part of a file, of another file than
+ * announced, or forged.
  *
- * Times are nanoseconds since a beginning of the program's choice. All that a node keeps is in the memory that it was given;
- * nodes share nothing. One thread at a time may be in the library, whichever node it calls.
+ * Times are nanoseconds since an origin that the program chooses. A node uses only the memory
+ * passed to anabranch_node_init; nodes share nothing. Only one thread at a time may call the
+ * library, even for different nodes.
  *
- * Nothing that comes from outside makes the library fail: it is accepted, or its connection is reset and counted.
- */
+ * Input from the network cannot make the library fail: it is accepted, or its connection is reset
+ * and counted. */
 #ifndef ANABRANCH_NODE_H
 #define ANABRANCH_NODE_H
 
@@ -26,69 +30,74 @@
 extern "C" {
 #endif
 
-/* What anabranch_node_version returns, if header and library belong together. */
+/* Value of anabranch_node_version if header and library match. */
 #define ANABRANCH_NODE_VERSION 3
 
 enum {
-    /* Done. */
+    /* Success. */
     ANABRANCH_NODE_OK = 0,
-    /* A null pointer, or a configuration out of range. */
+    /* A null pointer, or a configuration value out of range. */
     ANABRANCH_NODE_ARGUMENT = -1,
-    /* Too little memory. From anabranch_node_init: size is less than anabranch_node_memory says. From others: see
-     * restarts in anabranch_node_counters; poll. */
+    /* Too little memory. From anabranch_node_init: size is less than anabranch_node_memory returns.
+     * From other functions: see restarts in anabranch_node_counters; poll. */
     ANABRANCH_NODE_MEMORY = -2,
-    /* There are effects that have not been polled: nothing was done. */
+    /* Effects have not been polled; the call had no effect. */
     ANABRANCH_NODE_POLL = -3,
-    /* There is no such stream: it has been reset or closed. */
+    /* Unknown stream: it was reset or closed. */
     ANABRANCH_NODE_STREAM = -4,
-    /* There are as many connections as there may be: close the new one. */
+    /* All connections of the configuration are in use: close the new one. */
     ANABRANCH_NODE_FULL = -5,
-    /* No file is offered, or none is under way, or it has fewer octets. */
+    /* No file is offered, no transfer is under way, or the file has fewer bytes. */
     ANABRANCH_NODE_OFFER = -6
 };
 
-/* One gateway, as senders are told of it. */
+/* A gateway that the node announces to senders. */
 typedef struct anabranch_node_gateway {
-    /* An IPv6 address, or an IPv4 address in the first four octets. */
+    /* An IPv6 address, or an IPv4 address in the first four bytes. */
     uint8_t address[16];
-    /* In the machine's order of octets. */
+    /* In host byte order. */
     uint16_t port;
     /* Its number in the table. */
     uint16_t id;
-    /* Hops from the node to it, at least 1. */
+    /* Hops from the node to the gateway, at least 1. */
     uint8_t hops;
     /* 1 for IPv6, 0 for IPv4. */
     uint8_t ipv6;
 } anabranch_node_gateway;
 
-/* Who the node is and whom it takes files from. Read by anabranch_node_memory and anabranch_node_init. */
+/* Keys of the node and of the senders that it accepts. Read by anabranch_node_memory and
+ * anabranch_node_init. */
 typedef struct anabranch_node_keys {
-    /* The node's X25519 secret key, for senders that are known by theirs: 32 octets, or null. */
+    /* The node's X25519 secret key, for senders with a public key: 32 bytes, or null. */
     const uint8_t *secret;
-    /* A key that node and sender share, for NNpsk0: 32 octets, or null. */
+    /* A key that node and senders share, for NNpsk0: 32 bytes, or null. */
     const uint8_t *shared;
-    /* X25519 public keys of senders, 32 octets each. */
+    /* X25519 public keys of senders, 32 bytes each. */
     const uint8_t *senders;
     uint8_t sender_count;
-    /* X25519 public keys of the gateways, 32 octets each in the order of the table, which must stay where they are as long as
-     * there is the node; or null: then senders have to know them. */
+    /* X25519 public keys of the gateways, 32 bytes each, in the order of the table. The array must
+     * remain valid while the node is used. Null: senders must know the keys. */
     const uint8_t *gateways;
 } anabranch_node_keys;
 
-/* What the device is, for files with a manifest (SUIT). Must stay where it is as long as there is the node. */
+/* The device, for files with a manifest (SUIT). Must remain valid while the node is used. */
 typedef struct anabranch_node_device {
-    /* UUIDs of the device's maker and of the kind of device, as `anabranch manifest create --vendor --class` has them. */
+    /* UUIDs of the device's vendor and of its class, as in `anabranch manifest create --vendor
+     * --class`. */
     uint8_t vendor[16];
     uint8_t class_id[16];
-    /* Name of the component that is received here: "firmware" unless `manifest create --component` says otherwise. */
+    /* Name of the component that the node receives: "firmware" unless `manifest create --component`
+     * says otherwise. */
     const uint8_t *component;
-    /* Ed25519 public keys of signers, 32 octets each: one of them must have signed the manifest. */
+    /* Ed25519 public keys of signers, 32 bytes each: one of them must have signed the manifest. */
     const uint8_t *signers;
-    /* Returns seconds since 1970, or UINT64_MAX while the time is not known; a time before 2026 counts as not known. Null without a
-     * clock. Without the time no manifest that expires is taken. The time is asked for at the request and at the end. */
+    /* Returns seconds since 1970, or UINT64_MAX while the time is unknown. A time before 2026
+     * counts as unknown. Null without a clock. While the time is unknown, the node accepts no
+     * manifest that expires. Called at the request and at the end of the file. */
     uint64_t (*unix_time)(void);
-    /* The longest manifest that is taken, 256 to 1024 octets; a longer one is refused with that reason. The node has memory for
-     * two. `anabranch manifest create` makes 270 to 400. */
+    /* Longest accepted manifest in bytes, 256 to 1024; a longer one is refused with that reason.
+     * The node has memory for two. `anabranch manifest create` makes manifests of 230 to 322
+     * bytes. */
     uint16_t envelope;
     /* 1 to 64. */
     uint8_t component_length;
@@ -96,104 +105,113 @@ typedef struct anabranch_node_device {
     uint8_t signer_count;
 } anabranch_node_device;
 
-/* The highest sequence number of a file that the device has taken: the program keeps it in storage of its own. */
+/* The highest sequence number of an accepted file. The program stores it durably. */
 typedef struct anabranch_node_highest {
     uint64_t sequence;
-    /* SHA-256 of that file: the number is good for this file again, and for no other. */
+    /* SHA-256 of that file: the node accepts the number again only for this file. */
     uint8_t digest[32];
-    /* 0 if no file was taken yet. */
+    /* 0 if no file was accepted yet. */
     uint8_t known;
 } anabranch_node_highest;
 
 typedef struct anabranch_node_config {
-    /* Octets that may wait for others before them: 256 to 2^20. The sender has no more than that on its way. */
+    /* Bytes that may wait out of order, 256 to 2^20. The sender has at most this number of bytes in
+     * flight. */
     uint32_t buffer;
-    /* A transfer without news for so many milliseconds makes way for another. */
+    /* A transfer without news for this number of milliseconds makes way for another. */
     uint32_t idle_ms;
-    /* Separate pieces that may wait, 1 to 1024: whoever sends one more is reset. */
+    /* Separate pieces that may wait, 1 to 1024. One more resets the connection that brought it. */
     uint16_t pieces;
-    /* Octets that anabranch_node_data takes at once, 16 to 4096. */
+    /* Bytes that anabranch_node_data accepts in one call, 16 to 4096. */
     uint16_t read;
-    /* Connections at once, 1 to 8: one for each gateway and one for requests. */
+    /* Connections at a time, 1 to 8: one for each gateway and one for requests. */
     uint8_t connections;
-    /* Entries of gateways, at most 15. */
+    /* Number of gateways, at most 15. */
     uint8_t gateway_count;
-    /* Must stay where they are as long as there is the node. */
+    /* Must remain valid while the node is used. */
     const anabranch_node_gateway *gateways;
-    /* With keys, nothing is taken that is not encrypted (docs/explanation/set-security.md); null without. A library that was built without
-     * the feature noise has no node with keys. */
+    /* With keys the node accepts only encrypted data (docs/explanation/set-security.md). Null
+     * without keys. Must be null if the library was built without the feature noise. */
     const anabranch_node_keys *keys;
-    /* With a device no file is taken without a manifest that a signer has signed for this device, and none with a lower sequence
-     * number than the highest; null without. A library that was built without the feature manifest has no node with a device. */
+    /* With a device the node accepts only files with a manifest that a signer has signed for this
+     * device, and no lower sequence number than the highest. Null without a device. Must be null if
+     * the library was built without the feature manifest. */
     const anabranch_node_device *device;
-    /* With a device, what was stored at the last END; not null. Read by anabranch_node_init, and not needed after that. */
+    /* With a device: the number stored at the last END; not null. Only read by
+     * anabranch_node_init. */
     const anabranch_node_highest *highest;
 } anabranch_node_config;
 
-/* What the program is to do. */
+/* Kinds of effects, which the program carries out. */
 enum {
-    /* Send octets on the stream, after whatever was written before. They are gone with the next call. */
+    /* Send the bytes on the stream, after those written before. They are valid until the next
+     * call. */
     ANABRANCH_NODE_WRITE = 1,
-    /* Offer a receive window of at most n octets on the stream, and no less than a segment. */
+    /* Offer a receive window of at most n bytes on the stream, but at least one segment. */
     ANABRANCH_NODE_LIMIT = 2,
-    /* Nothing more will be written on the stream: close that direction after what was. */
+    /* The node writes no more on the stream: close this direction after the bytes written
+     * before. */
     ANABRANCH_NODE_SHUTDOWN = 3,
-    /* Reset the stream. It is forgotten: anabranch_node_closed is not to be called. */
+    /* Reset the stream. The node forgets it: do not call anabranch_node_closed. */
     ANABRANCH_NODE_RESET = 4,
-    /* Octets of the file, each exactly once and in order: n of them, from offset on. They are gone with the next call. */
+    /* Bytes of the file: n of them at offset. Each byte is delivered exactly once, in order. They
+     * are valid until the next call. */
     ANABRANCH_NODE_DELIVER = 5,
-    /* A sender offers a file: anabranch_node_offered says which. The last effect of a call. Answer before or after poll has
-     * returned 0; until the answer all other senders are told that the node is busy, and a sender gives up after half a
-     * minute. */
+    /* A sender offers a file, which anabranch_node_offered returns. The last effect of a call.
+     * Answer before or after poll has returned 0. Until the answer all other senders are told that
+     * the node is busy. The sender gives up after half a minute. */
     ANABRANCH_NODE_BEGIN = 6,
-    /* All octets of the file were delivered, or were there before, and have the SHA-256 that was announced: publish the
-     * file. The sender learns that it is delivered by the effects after this one. offset is the length of the file.
+    /* All bytes of the file were delivered, or were stored before, and have the announced SHA-256:
+     * publish the file. The effects after this one tell the sender. offset is the length of the
+     * file.
      *
      * With a device, in this order, each step durable before the next begins:
      *
-     *   1. the octets of the file are in storage;
-     *   2. what anabranch_node_highest_of returns is in storage;
-     *   3. the file is published: the boot loader may start it.
+     *     1. store the bytes of the file;
+     *     2. store the number that anabranch_node_highest_of returns;
+     *     3. publish the file: the boot loader may start it.
      *
-     * If the power fails after step 2, the number admits the same file again. If step 3 came before step 2, an older file could
-     * be taken after this one. If a step fails: anabranch_node_abort. */
+     * If the power fails after step 2, the number admits the same file again. If step 3 came before
+     * step 2, an older file could be accepted after this one. If a step fails, call
+     * anabranch_node_abort. */
     ANABRANCH_NODE_END = 7,
-    /* The file that was accepted does not come, see reason. What was delivered of it is of use only if the same file is
-     * offered again, and not at all after ANABRANCH_NODE_ABORT_DIGEST. */
+    /* The accepted file will not be completed; see reason. The delivered bytes are useful only if
+     * the same file is offered again, and useless after ANABRANCH_NODE_ABORT_DIGEST. */
     ANABRANCH_NODE_ABORT = 8
 };
 
-/* Why a file does not come. */
+/* Reasons of ANABRANCH_NODE_ABORT. */
 enum {
-    /* The sender gave it up. */
+    /* The sender gave up. */
     ANABRANCH_NODE_ABORT_CANCELLED = 1,
     /* No news for idle_ms, and no connection. */
     ANABRANCH_NODE_ABORT_LOST = 2,
     /* No news for idle_ms, and another sender asked. */
     ANABRANCH_NODE_ABORT_MADE_WAY = 3,
-    /* The octets do not have the SHA-256 that was announced. */
+    /* The bytes do not have the announced SHA-256. */
     ANABRANCH_NODE_ABORT_DIGEST = 4,
     /* The program called anabranch_node_abort. */
     ANABRANCH_NODE_ABORT_PROGRAM = 5,
     /* Memory was short: see restarts in anabranch_node_counters. */
     ANABRANCH_NODE_ABORT_MEMORY = 6,
-    /* All octets came, but the manifest has expired meanwhile, or the time is no longer known. */
+    /* All bytes arrived, but the manifest has expired meanwhile, or the time is no longer known. */
     ANABRANCH_NODE_ABORT_EXPIRED = 7
 };
 
-/* Why the program refuses a file. All but the first end the push with this reason. */
+/* Reasons of anabranch_node_refuse. All but the first end the push with this reason. */
 enum {
-    /* Deferred, because the device is busy or its battery is low: the sender asks again if its user has told it to wait. */
+    /* Deferred, because the device is busy or its battery is low: the sender asks again if its user
+     * has given --wait. */
     ANABRANCH_NODE_REFUSE_BUSY = 1,
-    /* Another file is unfinished here; delivered is the number of its octets. */
+    /* Another file is unfinished here; delivered is the number of its bytes. */
     ANABRANCH_NODE_REFUSE_UNFINISHED = 3,
-    /* Not at all. */
+    /* Refused without another reason. */
     ANABRANCH_NODE_REFUSE_UNWANTED = 4,
-    /* The file is longer than the program takes. */
+    /* The file is longer than the program accepts. */
     ANABRANCH_NODE_REFUSE_TOO_LARGE = 0x104,
     /* There is no space for the file. */
     ANABRANCH_NODE_REFUSE_NO_ROOM = 0x204,
-    /* The file bears no signature that the program trusts. */
+    /* The file has no signature that the program trusts. */
     ANABRANCH_NODE_REFUSE_SIGNATURE = 0x404,
     /* The storage failed. */
     ANABRANCH_NODE_REFUSE_FAILED = 0x504,
@@ -209,23 +227,25 @@ enum {
 
 /* The file that a sender offers. */
 typedef struct anabranch_node_offer {
-    /* Number of the transfer, which the sender has drawn. */
+    /* Number of the transfer, drawn by the sender. */
     uint64_t transfer;
-    /* Octets of the file. */
+    /* Length of the file in bytes. */
     uint64_t length;
     /* SHA-256 of the file. */
     uint8_t digest[32];
-    /* Ed25519 over length and digest (docs/explanation/set-security.md), see anabranch_node_signed_by; zeros without one. */
+    /* Ed25519 signature over length and digest (docs/explanation/set-security.md), see
+     * anabranch_node_signed_by; zeros without a signature. */
     uint8_t signature[64];
     /* 1 if there is a signature. */
     uint8_t has_signature;
-    /* 1 if the sender wants what the node has of any file thrown away. */
+    /* 1 if the node should discard stored bytes of any file. */
     uint8_t discard;
-    /* 1 if the sender has shown its X25519 public key. */
+    /* 1 if the sender has authenticated with its X25519 public key. */
     uint8_t has_sender;
     /* That key; zeros without one. */
     uint8_t sender[32];
-    /* The manifest of the file, a SUIT envelope that was checked, until the offer is answered; null without a device. */
+    /* The manifest of the file, a verified SUIT envelope; valid until the offer is answered. Null
+     * without a device. */
     const uint8_t *manifest;
     size_t manifest_length;
     /* The sequence number in the manifest; 0 without a device. */
@@ -233,7 +253,7 @@ typedef struct anabranch_node_offer {
 } anabranch_node_offer;
 
 typedef struct anabranch_node_effect {
-    /* One of the eight. */
+    /* One of the eight kinds. */
     uint32_t kind;
     uint32_t stream;
     const uint8_t *octets;
@@ -243,92 +263,101 @@ typedef struct anabranch_node_effect {
 } anabranch_node_effect;
 
 typedef struct anabranch_node_counters {
-    /* Octets that came more than once. */
+    /* Bytes that arrived more than once. */
     uint64_t duplicate_octets;
-    /* Octets held out of order, at most. */
+    /* Largest number of bytes held out of order. */
     uint64_t held_peak;
-    /* Streams that were reset because of what came on them. */
+    /* Streams that were reset because of their input. */
     uint64_t rejected;
-    /* Connections that were refused because there were too many. */
+    /* Connections that were refused because all were in use. */
     uint64_t refused;
-    /* Times that memory was short, so that the node reset all streams, gave up its transfer, and began anew. The size that
-     * anabranch_node_memory asks for leaves no room for that: please report it. */
+    /* Times that memory was short, so that the node reset all streams, gave up its transfer, and
+     * began anew. With the size that anabranch_node_memory returns this must not happen: please
+     * report it. */
     uint64_t restarts;
 } anabranch_node_counters;
 
 typedef struct anabranch_node anabranch_node;
 
-/* The program's own: what to do when the library finds itself wrong. It must not return. */
+/* Defined by the program: called if the library detects an internal error. Must not return. */
 void anabranch_node_panicked(void);
 
-/* Defined by the program if the library was built with the feature noise. Fills n octets with unpredictable random numbers,
- * from hardware or a generator that was seeded from hardware, and returns 0. Any other value: no caller is answered. */
+/* Defined by the program if the library was built with the feature noise. Fills n bytes with
+ * unpredictable random numbers, from hardware or a generator that was seeded from hardware, and
+ * returns 0. After any other value the node answers no caller. */
 int anabranch_node_entropy(void *octets, size_t n);
 
 uint32_t anabranch_node_version(void);
 
-/* Fills in defaults: a buffer of 4096, 32 pieces, reads of 512, 4 connections, a minute, no gateway. */
+/* Sets defaults: a buffer of 4096 bytes, 32 pieces, reads of 512 bytes, 4 connections, idle time of
+ * one minute, no gateways. */
 void anabranch_node_defaults(anabranch_node_config *config);
 
-/* Octets of memory that a node takes; 0 if it is not possible. Only the numbers of the configuration are read. */
+/* Returns the number of bytes of memory that a node needs; 0 if the configuration is invalid. Reads
+ * only the numbers of the configuration. */
 size_t anabranch_node_memory(const anabranch_node_config *config);
 
-/* Makes a node in size octets of memory, which are its own from then on; nothing needs to be aligned or cleared. When the
- * program does not need it any more, it may use the memory for something else. */
+/* Creates a node in size bytes of memory, which belong to the node until the program stops using
+ * it. The memory need not be aligned or cleared. */
 int anabranch_node_init(anabranch_node **node, void *memory, size_t size, const anabranch_node_config *config);
 
-/* Somebody has connected: the connection's name is in *stream. */
+/* A peer has connected. Sets *stream to the identifier of the connection. */
 int anabranch_node_accepted(anabranch_node *node, uint64_t now, uint32_t *stream);
 
-/* Octets have come, in order. Returns how many were taken, or an error: poll, and hand in the rest. */
+/* Bytes have arrived, in order. Returns the number of accepted bytes, or an error: poll, and pass
+ * the rest. */
 int anabranch_node_data(anabranch_node *node, uint64_t now, uint32_t stream, const void *octets, size_t n);
 
-/* The other side will send no more. */
+/* The peer has closed its direction. */
 int anabranch_node_ended(anabranch_node *node, uint64_t now, uint32_t stream);
 
-/* The connection is gone, whether both sides have closed it, it was reset, or the program did not want it any more. */
+/* The connection has ended: both sides closed it, it was reset, or the program dropped it. */
 int anabranch_node_closed(anabranch_node *node, uint64_t now, uint32_t stream);
 
-/* Time has passed. Too early does no harm. */
+/* Time has passed. A call that is too early does no harm. */
 int anabranch_node_timeout(anabranch_node *node, uint64_t now);
 
-/* 1, and *at is when anabranch_node_timeout wants to be called; 0 if it does not. */
+/* Returns 1 and sets *at to the time at which anabranch_node_timeout is to be called; 0 if no call
+ * is needed. */
 int anabranch_node_next_timeout(anabranch_node *node, uint64_t *at);
 
-/* 1, and *effect is what to do next; 0 if that is all. */
+/* Returns 1 and sets *effect to the next effect; 0 if there is none. */
 int anabranch_node_poll(anabranch_node *node, anabranch_node_effect *effect);
 
-/* 1, and *offer is the file that a sender offers; 0 if none waits for an answer. */
+/* Returns 1 and sets *offer to the unanswered offer of a sender; 0 if there is none. */
 int anabranch_node_offered(anabranch_node *node, anabranch_node_offer *offer);
 
-/* 1 if the offered file bears a signature of this Ed25519 public key of 32 octets, 0 if not. With the feature noise only. */
+/* Returns 1 if the offered file has a signature of this Ed25519 public key of 32 bytes, 0 if not.
+ * Only with the feature noise. */
 int anabranch_node_signed_by(anabranch_node *node, const uint8_t *key);
 
-/* 1, and *highest is the highest sequence number that the node has taken: to be stored at ANABRANCH_NODE_END, see there. 0 if it has
- * taken none. With the feature manifest only. */
+/* Returns 1 and sets *highest to the highest sequence number that the node has accepted, to be
+ * stored at ANABRANCH_NODE_END; 0 if it has accepted none. Only with the feature manifest. */
 int anabranch_node_highest_of(anabranch_node *node, anabranch_node_highest *highest);
 
-/* The program has these octets of the offered file, behind those of the last call: to resume, hand in all that is there, from
- * the beginning on, then accept. They count for the SHA-256, so that END speaks for them too. */
+/* Passes stored bytes of the offered file, behind those of the last call. To resume, pass all
+ * stored bytes from the beginning of the file, then accept. They are part of the SHA-256, so that
+ * END covers them too. */
 int anabranch_node_have(anabranch_node *node, const void *octets, size_t n);
 
-/* Takes the offered file, from the first octet on that anabranch_node_have did not get. */
+/* Accepts the offered file, from the first byte that was not passed to anabranch_node_have. */
 int anabranch_node_accept(anabranch_node *node, uint64_t now);
 
-/* Does not take the offered file. */
+/* Refuses the offered file. */
 int anabranch_node_refuse(anabranch_node *node, uint64_t now, uint32_t reason, uint64_t delivered);
 
-/* Gives up the present transfer, also before poll has returned 0: the program cannot keep the octets. All
- * connections are reset, so that the sender does not believe otherwise. */
+/* Gives up the current transfer because the program cannot store the bytes. Allowed before poll has
+ * returned 0. Resets all connections, so that the sender does not assume delivery. */
 int anabranch_node_abort(anabranch_node *node, uint64_t now);
 
-/* Octets of the present transfer that have come in order. */
+/* Returns the number of bytes of the current transfer that have arrived in order. */
 uint64_t anabranch_node_delivered(anabranch_node *node);
 
-/* 1 if ANABRANCH_NODE_END of the present transfer was polled, and all about it; 0 otherwise. */
+/* Returns 1 if ANABRANCH_NODE_END of the current transfer and all effects of it were polled; 0
+ * otherwise. */
 int anabranch_node_complete(anabranch_node *node);
 
-/* Octets of the heap that were in use, at most so far. */
+/* Returns the largest number of heap bytes that were in use so far. */
 size_t anabranch_node_peak(anabranch_node *node);
 
 void anabranch_node_counters_of(anabranch_node *node, anabranch_node_counters *counters);

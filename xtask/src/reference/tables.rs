@@ -1,4 +1,4 @@
-//! The page: a table of keys for each table of the file.
+//! Lays out the page: a table of keys for each table of a scenario file.
 
 use super::fragments;
 use super::words::{self, Choice, Taken};
@@ -6,24 +6,25 @@ use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-/// Scenarios that say next to nothing, as the program has resolved them.
+/// Resolved scenarios that set few keys, from which the defaults are read.
 pub(super) struct Silent {
-    /// A radio by ranges, with paths and profiles.
+    /// A radio with the unit disk, with paths and profiles.
     pub(super) disk: Value,
-    /// The same, which passes fragments on.
+    /// The same with `forwarding = "fragments"`.
     pub(super) fragments: Value,
-    /// A radio by path loss, in either band.
+    /// A radio with path loss, with each PHY.
     pub(super) oqpsk: Value,
     pub(super) fsk: Value,
-    /// IEEE 802.11 and AODV as the standards have them, and as ns-2 has them.
+    /// IEEE 802.11 and AODV with the defaults of the standards, and with those of ns-2.
     pub(super) wifi: Value,
     pub(super) ns2: Value,
     /// Pools of send buffers.
     pub(super) hosts: Value,
 }
 
-/// Defaults that records leave out, or that choose the other defaults: an assignment that changes
-/// nothing, which the generator makes sure of, and the key.
+/// Defaults that records leave out, or that select other defaults: an assignment and its key. The
+/// generator checks that the assignment does not change the record, so that a wrong default is
+/// found.
 pub(super) const IMPLIED: [(&str, (&str, &str)); 7] = [
     ("node.root.host=simulated", ("node", "host")),
     ("tcp.default.base=modern", ("tcp", "base")),
@@ -34,7 +35,7 @@ pub(super) const IMPLIED: [(&str, (&str, &str)); 7] = [
     ("tcp.default.rfc_limits=true", ("tcp", "rfc_limits")),
 ];
 
-/// The order in which the tables of the file are read best. What is not here comes behind.
+/// Order of the tables on the page. Other tables of the schema follow.
 const ORDER: [&str; 21] = [
     "network",
     "node",
@@ -64,10 +65,11 @@ const HEAD: &str = "\
 
 <!-- Written by `cargo xtask gen` from the code's own schema and defaults. Change it there. -->
 
-A scenario is one TOML file: a network and what goes on in it. `anabranch run FILE` simulates it, `anabranch emulate FILE` lets it
-run in real time. A key that is not here is refused, with its line and a suggestion. The same as a
-[JSON Schema](scenario.schema.json), for editors: `anabranch run --schema`. What the words mean is in [Concepts](../explanation/concepts.md), what
-there is to say of radio beyond the keys in [Radio in a scenario](scenario-radio.md).
+A scenario is one TOML file. It describes a network, and the transfers, traffic and events in it.
+`anabranch run FILE` simulates it; `anabranch emulate FILE` runs it in real time. An unknown key is
+refused with its line and a suggestion. `anabranch run --schema` prints the same keys as a
+[JSON Schema](scenario.schema.json) for editors. [Concepts](../explanation/concepts.md) explains the
+terms; [Radio in a scenario](scenario-radio.md) describes radio networks.
 
 ## Values
 
@@ -75,24 +77,30 @@ there is to say of radio beyond the keys in [Radio in a scenario](scenario-radio
 | --- | --- | --- |
 | time | `ns`, `us`, `ms`, `s`, `min`, `h` | `\"25 ms\"`, `\"1.5 s\"` |
 | rate | `bit/s`, `kbit/s`, `Mbit/s`, `Gbit/s`, by factors of 1000 | `\"250 kbit/s\"` |
-| size | `B`, `kB`, `MB`, `GB`, by factors of 1000; `KiB`, `MiB`, `GiB`, of 1024 | `\"129 kB\"`, `\"64 KiB\"` |
-| queue's size | a size, a number of packets, or `unlimited` | `\"100 packets\"` |
+| size | `B`, `kB`, `MB`, `GB`, by factors of 1000; `KiB`, `MiB`, `GiB`, by factors of 1024 | `\"129 kB\"`, `\"64 KiB\"` |
+| queue size | a size, a number of packets, or `unlimited` | `\"100 packets\"` |
 | length | `mm`, `cm`, `m`, `km`; a bare number is metres | `\"50 m\"`, `50` |
 | speed | `m/s`, `cm/s`, `mm/s`, `mm/h`, `km/h` | `\"5 m/s\"`, `\"30 km/h\"` |
 | probability | 0 to 1, or `%` | `0.02`, `\"2 %\"` |
 
-**Overriding.** `--set PATH=VALUE` changes a value from outside: `--set link.radio1.rate=\"56 kbit/s\"`, `--set \"link.*.loss=2 %\"` for
-all of a list. Members of a list go by their `name` or index. Among names, and among the profiles of `tcp`, `dtc`, `rdca` and `buffers`, `*`
-stands for any text: `link.radio*.loss`, `tcp.*.congestion`. A pattern that matches nothing is refused. Links that one table makes
-go by their own names, too: `link.hop3.loss`, `link.radio2-*.rate`. `off` takes one of the sections `radio`, `paths`, `wifi` and `aodv`
-out: `--set radio=off`. Names of the table `[alias]` stand for paths: [Aliases](scenario-mesh.md#aliases).
+## Overriding values
+
+`--set PATH=VALUE` overrides a value of the file:
+
+| example of `--set` | meaning |
+| --- | --- |
+| `link.radio1.rate=\"56 kbit/s\"` | a member of a list is identified by its `name` or its index |
+| `\"link.*.loss=2 %\"`, `link.radio*.loss=0.1`, `tcp.*.congestion=cubic` | `*` stands for any text in the names of members, and in the names of profiles of `tcp`, `dtc`, `rdca` and `buffers`. A pattern that matches nothing is refused |
+| `link.hop3.loss=0.1`, `\"link.radio2-*.rate=56 kbit/s\"` | links that one table makes are also identified by their own names |
+| `radio=off` | removes one of the sections `radio`, `paths`, `wifi` and `aodv` |
+| `loss=0.1` | a name in the table `[alias]` stands for paths: [Aliases](scenario-mesh.md#aliases) |
 ";
 
 /// The page.
 pub(super) fn page(schema: &Value, silent: &Silent) -> Result<String, String> {
     let properties = schema["properties"].as_object().ok_or("the schema has no properties")?;
     let mut page = Page { schema, silent, text: HEAD.to_owned(), told: BTreeSet::new() };
-    page.section("## The file itself", "", schema, "file")?;
+    page.section("## Top-level keys", "", schema, "file")?;
     let rest = properties.keys().map(String::as_str).filter(|name| !ORDER.contains(name));
     for name in ORDER.into_iter().chain(rest) {
         let property = properties.get(name).ok_or(format!("there is no table `{name}` any more"))?;
@@ -105,12 +113,12 @@ struct Page<'a> {
     schema: &'a Value,
     silent: &'a Silent,
     text: String,
-    /// Fragments that have found their table.
+    /// Fragments that were written; see [`Page::closed`].
     told: BTreeSet<&'static str>,
 }
 
 impl Page<'_> {
-    /// A table of the file, if the property is one: `[name]`, `[[name]]` or `[name.NAME]`.
+    /// Writes the section of a top-level property: `[name]`, `[[name]]` or `[name.NAME]`.
     fn table(&mut self, name: &str, property: &Value) -> Result<(), String> {
         let (heading, inner) = if let Some(items) = property.get("items") {
             (format!("[[{name}]]"), items)
@@ -124,10 +132,11 @@ impl Page<'_> {
         }
         let taken = words::taken(self.schema, inner);
         if taken.tables.is_empty() && !taken.choices.is_empty() {
-            // One of several tables in the line.
+            // The value is one of several inline tables.
             let definition = words::reference(inner).map_or(inner, |name| &self.schema["$defs"][name]);
-            self.text += &format!("\n## `{heading}`\n\n{}\n\nOne of:\n\n", words::about(definition));
-            taken.choices.iter().for_each(|c| self.text += &format!("* `{}`: {}\n", c.value, c.about));
+            let about = words::wrapped(&words::about(definition), "");
+            self.text += &format!("\n## `{heading}`\n\n{about}\n\nOne of:\n\n");
+            taken.choices.iter().for_each(|choice| self.text += &item(choice));
             self.fragment(name);
         }
         for definition in taken.tables {
@@ -137,17 +146,17 @@ impl Page<'_> {
         Ok(())
     }
 
-    /// One table of the file with its keys and those of the tables within it. `path`: dotted,
-    /// without names.
+    /// Writes a table with its keys and those of its inner tables. `path` is dotted, without the
+    /// names of entries.
     fn section(&mut self, heading: &str, about: &str, definition: &Value, path: &str) -> Result<(), String> {
         write!(self.text, "\n{heading}\n").map_err(|error| error.to_string())?;
         if !about.is_empty() {
-            self.text += &format!("\n{about}\n");
+            self.text += &format!("\n{}\n", words::wrapped(about, ""));
         }
         let mut choices = Vec::new();
         let mut inner = Vec::new();
         if let Some(properties) = definition["properties"].as_object() {
-            self.text += "\n| key | takes | default | what |\n| --- | --- | --- | --- |\n";
+            self.text += "\n| key | type | default | meaning |\n| --- | --- | --- | --- |\n";
             let required = required(definition);
             for (key, property) in required_first(properties, &required) {
                 let taken = words::taken(self.schema, property);
@@ -176,7 +185,7 @@ impl Page<'_> {
         Ok(())
     }
 
-    /// The example of a table.
+    /// Writes the example of a table, if there is one.
     fn fragment(&mut self, path: &str) {
         if let Some((name, text)) = fragments::ALL.iter().find(|(name, _)| *name == path) {
             self.told.insert(name);
@@ -184,10 +193,10 @@ impl Page<'_> {
         }
     }
 
-    /// The cell about what holds if the key is not there.
+    /// Returns the cell with the default of a key.
     fn default(&self, path: &str, key: &str, property: &Value, required: bool) -> String {
         if required {
-            return "must be given".to_owned();
+            return "required".to_owned();
         }
         match property.get("default") {
             Some(Value::Array(none)) if none.is_empty() => "none".to_owned(),
@@ -198,7 +207,7 @@ impl Page<'_> {
         }
     }
 
-    /// What the program makes of a scenario that does not say `key`.
+    /// Returns the cell of a default that the schema does not have, from the resolved scenarios.
     fn found(&self, path: &str, key: &str) -> String {
         if let Some((set, _)) = IMPLIED.iter().find(|(_, implied)| *implied == (path, key)) {
             return match set.split_once('=').map_or("", |(_, value)| value) {
@@ -255,7 +264,7 @@ impl Page<'_> {
             }
         }
         match &found[..] {
-            [] if path == "dtc" => "as the algorithm has it".to_owned(),
+            [] if path == "dtc" => "set by `algorithm`".to_owned(),
             [] => "none".to_owned(),
             [(_, value)] => format!("`{value}`"),
             several => {
@@ -265,7 +274,10 @@ impl Page<'_> {
         }
     }
 
-    /// The page, if every fragment has found its table.
+    /// Returns the page.
+    ///
+    /// # Errors
+    /// A fragment was not written, because its table does not exist.
     fn closed(self) -> Result<String, String> {
         match fragments::ALL.iter().find(|(name, _)| !self.told.contains(name)) {
             Some((name, _)) => Err(format!("there is an example for `{name}`, and no such table")),
@@ -274,7 +286,7 @@ impl Page<'_> {
     }
 }
 
-/// It has a section of its own.
+/// Whether a property has its own section, and therefore no row among the top-level keys.
 fn is_of_the_file(property: &Value, taken: &Taken) -> bool {
     let is_list = property["items"].get("$ref").is_some();
     let is_map = property.get("additionalProperties").is_some();
@@ -292,16 +304,21 @@ fn kinds(taken: &Taken) -> String {
 }
 
 fn explained(key: &str, choices: &[Choice]) -> String {
-    // A single word that only says that it is one explains nothing.
+    // The description of a word that stands for a table of defaults says nothing to a reader.
     let choices: Vec<&Choice> = choices.iter().filter(|choice| choice.about != "The word for it.").collect();
     if choices.is_empty() {
         return String::new();
     }
     let mut text = format!("\nValues of `{key}`:\n\n");
     for choice in choices {
-        text += &format!("* `{}`: {}\n", choice.value, choice.about);
+        text += &item(choice);
     }
     text
+}
+
+/// A value and its meaning as an item of a list.
+fn item(choice: &Choice) -> String {
+    words::wrapped(&format!("* `{}`: {}", choice.value, choice.about), "  ") + "\n"
 }
 
 fn required(definition: &Value) -> BTreeSet<&str> {

@@ -1,39 +1,40 @@
-//! What a key takes, in words, out of its schema.
+//! Describes the type of a key, from its schema.
 
 use serde_json::Value;
 
 /// One of the values that a key may have, and what it means.
 pub(super) struct Choice {
-    /// As it stands in a file.
+    /// In the syntax of a file.
     pub(super) value: String,
     pub(super) about: String,
 }
 
-/// What a key takes.
+/// The type of a key.
 #[derive(Default)]
 pub(super) struct Taken {
     /// The kinds of value, to be joined by "or".
     pub(super) kinds: Vec<String>,
-    /// The values that have a meaning of their own.
+    /// Values with their own description.
     pub(super) choices: Vec<Choice>,
-    /// The definitions of tables among them.
+    /// Definitions of the tables among the kinds.
     pub(super) tables: Vec<String>,
 }
 
-/// The definitions that are units, with the place on the page that explains them.
+/// Definitions that are quantities, with a link to the section of the page that explains their
+/// units.
 const UNITS: [(&str, &str); 9] = [
     ("Span", "a [time](#values)"),
     ("Rate", "a [rate](#values)"),
     ("Size", "a [size](#values)"),
-    ("QueueSize", "a [queue's size](#values)"),
+    ("QueueSize", "a [queue size](#values)"),
     ("Length", "a [length](#values)"),
     ("Speed", "a [speed](#values)"),
     ("Probability", "a [probability](#values)"),
-    ("Limit", "a whole number, `\"none\"` or `\"off\"`"),
+    ("Limit", "an integer, `\"none\"` or `\"off\"`"),
     ("SizeLimit", "a [size](#values), or `\"none\"`"),
 ];
 
-/// What `schema`, a key's, takes. `root` has the definitions.
+/// Returns the type of a key with this schema. `root` has the definitions.
 pub(super) fn taken(root: &Value, schema: &Value) -> Taken {
     let mut taken = Taken::default();
     collect(root, schema, &mut taken);
@@ -70,19 +71,19 @@ fn collect(root: &Value, schema: &Value, taken: &mut Taken) {
             "null" => {}
             "object" => taken.choices.extend(inline(schema)),
             "array" => taken.kinds.push(array(schema)),
-            "integer" => taken.kinds.push("a whole number".to_owned()),
+            "integer" => taken.kinds.push("an integer".to_owned()),
             "number" => taken.kinds.push("a number".to_owned()),
             "boolean" => taken.kinds.push("`true` or `false`".to_owned()),
             "string" if schema.get("maxLength").is_some() => {
-                taken.kinds.push("a name of the program's own".to_owned())
+                taken.kinds.push("the name of a custom policy".to_owned())
             }
-            "string" => taken.kinds.push("a text".to_owned()),
+            "string" => taken.kinds.push("a string".to_owned()),
             other => taken.kinds.push(other.to_owned()),
         }
     }
 }
 
-/// A choice that is a table in the line: `{ first = ... }`, or one within another.
+/// Returns a choice that is an inline table: `{ first = ... }`, or one within another.
 fn inline(schema: &Value) -> Option<Choice> {
     let value = braces(schema)?;
     let parts = schema["properties"].as_object()?.values().flat_map(|inner| inner["properties"].as_object());
@@ -103,17 +104,17 @@ fn braces(schema: &Value) -> Option<String> {
 
 fn array(schema: &Value) -> String {
     let of = match schema["items"]["type"].as_str() {
-        Some("string") => "texts",
+        Some("string") => "strings",
         Some("number" | "integer") => "numbers",
         _ => "values",
     };
     match (schema["minItems"].as_u64(), schema["maxItems"].as_u64()) {
-        (Some(least), Some(most)) if least == most => format!("{least} {of} in brackets"),
-        _ => format!("{of} in brackets"),
+        (Some(least), Some(most)) if least == most => format!("an array of {least} {of}"),
+        _ => format!("an array of {of}"),
     }
 }
 
-/// The definition that a schema refers to.
+/// Returns the name of the definition to which a schema refers.
 pub(super) fn reference(schema: &Value) -> Option<&str> {
     schema["$ref"].as_str()?.strip_prefix("#/$defs/")
 }
@@ -126,9 +127,58 @@ fn names(kind: &Value) -> Vec<&str> {
     }
 }
 
-/// The doc comment, in one line.
+/// Returns the doc comment in one line.
 pub(super) fn about(schema: &Value) -> String {
     schema["description"].as_str().unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// A paragraph in lines of at most 100 columns, like the pages that are written by hand. Lines
+/// after the first begin with `indent`. A line is longer if a code span is, or if the next word
+/// would begin a block.
+pub(super) fn wrapped(text: &str, indent: &str) -> String {
+    let mut lines = String::new();
+    let mut column = 0;
+    for word in unbroken(text) {
+        let width = word.chars().count();
+        // No break within the indent: the marker of an item keeps its first word.
+        if column > indent.len() && column + 1 + width > COLUMNS && !begins_block(&word) {
+            lines.push('\n');
+            lines.push_str(indent);
+            column = indent.len();
+        } else if column > 0 {
+            lines.push(' ');
+            column += 1;
+        }
+        lines.push_str(&word);
+        column += width;
+    }
+    lines
+}
+
+/// Columns of a line of a page.
+const COLUMNS: usize = 100;
+
+/// The words of a text, with a code span as one word.
+fn unbroken(text: &str) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match words.last_mut() {
+            Some(last) if last.matches('`').count() % 2 == 1 => {
+                last.push(' ');
+                last.push_str(word);
+            }
+            _ => words.push(word.to_owned()),
+        }
+    }
+    words
+}
+
+/// At the beginning of a line, such a word would begin a list, a heading, a quotation or a table.
+fn begins_block(word: &str) -> bool {
+    let digits = word.trim_end_matches(['.', ')']);
+    matches!(word, "-" | "+" | "*")
+        || word.starts_with(['#', '>', '|'])
+        || (digits.len() < word.len() && digits.chars().all(|c| c.is_ascii_digit()))
 }
 
 #[cfg(test)]
@@ -151,7 +201,7 @@ mod tests {
         assert_eq!(taken(&root, &json!({ "$ref": "#/$defs/Part" })).tables, ["Part"]);
         let pair =
             json!({ "type": ["array", "null"], "items": { "type": "number" }, "minItems": 2, "maxItems": 2 });
-        assert_eq!(taken(&root, &pair).kinds, ["2 numbers in brackets"]);
+        assert_eq!(taken(&root, &pair).kinds, ["an array of 2 numbers"]);
     }
 
     #[test]
@@ -162,5 +212,16 @@ mod tests {
             (taken.choices[0].value.as_str(), taken.choices[0].about.as_str()),
             ("{ any = ... }", "Most.")
         );
+    }
+
+    #[test]
+    fn paragraphs_are_wrapped_between_words_and_not_in_code() {
+        let (word, other) = ("x".repeat(60), "y".repeat(39));
+        assert_eq!(wrapped(&format!("* {word} `a b c` {word}"), "  "), format!("* {word} `a b c`\n  {word}"));
+        assert_eq!(wrapped(&format!("{word} `a {word}`"), ""), format!("{word}\n`a {word}`"));
+        let code = format!("`{word} {word}`");
+        assert_eq!(wrapped(&format!("* {code} b"), "  "), format!("* {code}\n  b"));
+        // A line does not begin with what would make it an item.
+        assert_eq!(wrapped(&format!("{word} {other} - b"), ""), format!("{word} {other} -\nb"));
     }
 }

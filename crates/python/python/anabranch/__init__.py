@@ -1,19 +1,24 @@
-"""Anabranch: transports over lossy, low-power networks that reach the Internet through several gateways, simulated.
+"""Anabranch: simulation of transports over lossy, low-power networks with several gateways to the
+Internet.
 
 >>> import anabranch
 >>> network = anabranch.Scenario.from_file("scenarios/three-gateways.toml")
 >>> result = anabranch.run(network.set("link.*.loss", "2 %"), runs=20)
 >>> result.metrics["transfer.update.latency_s"].mean
 
-* :class:`Scenario`: a network and what goes on in it.
-* :func:`run`: a scenario so many times. :func:`sweep`: grids and samples over parameters, on all cores or on a cluster.
-* :mod:`anabranch.plan`: closed forms. :mod:`anabranch.lab`: the papers' experiments. :mod:`anabranch.plot`: pictures.
-* :func:`compare`: variants run by run, with intervals. :class:`Network` builds a scenario call by call.
-* :class:`Controller`, :class:`Scheduler`, :class:`Striping`: policies written in Python (:mod:`anabranch.policy`).
-* Results are tables (:class:`Table`): polars, pandas and Arrow are one call away.
+* :class:`Scenario`: a network with its transfers, traffic and events. :class:`Network` builds one
+  without a file.
+* :func:`run`: a number of runs of a scenario. :func:`sweep`: grids and samples over parameters, on
+  all cores or on a cluster.
+* :mod:`anabranch.plan`: closed forms. :mod:`anabranch.lab`: the papers' experiments.
+  :mod:`anabranch.plot`: plots.
+* :func:`compare`: paired comparison of variants, with intervals.
+* :class:`Controller`, :class:`Scheduler`, :class:`Striping`: policies written in Python
+  (:mod:`anabranch.policy`).
+* :class:`Table`: results, with conversions to polars, pandas and Arrow.
 
-Everything that can be wrong with input raises :class:`Error`, with place and hint. Work leaves the interpreter to other threads, and
-Ctrl-C stops it.
+Invalid input raises :class:`Error`, with place and hint. The simulator does not hold the
+interpreter's lock, and Ctrl-C stops it.
 """
 
 from __future__ import annotations
@@ -68,7 +73,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    # matplotlib is not for everybody, and takes a while.
+    # Imported on first use: matplotlib is optional, and its import is slow.
     if name == "plot":
         import importlib
 

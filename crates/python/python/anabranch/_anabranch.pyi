@@ -98,127 +98,140 @@ class Sweep:
 
 @final
 class Start:
-    """What a controller is made from."""
+    """Initial state for a controller."""
 
     @property
     def cwnd(self) -> int:
-        """The initial window, in bytes. Before the handshake is over it is one segment, and a controller is made again then."""
+        """Initial window, in bytes. Before the handshake is over it is one segment; the controller
+        is made again afterwards.
+        """
     @property
     def ssthresh(self) -> int:
-        """The slow-start threshold, in bytes."""
+        """Slow-start threshold, in bytes."""
     @property
     def mss(self) -> int:
         """Largest payload, in bytes."""
     @property
     def seed(self) -> int:
-        """Differs from connection to connection and from run to run, for random choices."""
+        """Seed for random choices, different for each connection and run."""
 
 @final
 class View:
-    """What a controller may know of its connection."""
+    """State of the connection that a controller can read."""
 
     @property
     def mss(self) -> int:
         """Largest payload, in bytes."""
     @property
     def in_flight(self) -> int:
-        """Bytes in flight when a loss, a time-out or the end of a recovery is told."""
+        """Bytes in flight at a loss, a time-out or the end of a recovery."""
     @property
     def peak(self) -> int | None:
-        """The most bytes of the window that is being acknowledged that were in flight; ``None``: no further segment fitted."""
+        """Largest number of bytes in flight of the window that is being acknowledged. ``None``: no
+        further segment fitted into the window.
+        """
     @property
     def limit(self) -> int:
-        """The window never grows past this, in bytes; each controller keeps to it by itself."""
+        """Largest window, in bytes. Each controller must respect it."""
     @property
     def initial_window(self) -> int:
-        """Bytes of the initial window."""
+        """Initial window, in bytes."""
     @property
     def least_ssthresh(self) -> int:
-        """The slow-start threshold never falls below this, in bytes."""
+        """Smallest slow-start threshold, in bytes."""
     @property
     def srtt(self) -> float | None:
-        """Smoothed round-trip time in seconds, once measured."""
+        """Smoothed round-trip time in seconds; ``None`` before the first measurement."""
     @property
     def min_rtt(self) -> float | None:
-        """Smallest round-trip time measured, in seconds."""
+        """Smallest measured round-trip time, in seconds."""
     @property
     def byte_counting(self) -> int | None:
-        """Most segments that one acknowledgement may add in slow start (RFC 3465); ``None``: acknowledgements count, not bytes."""
+        """Largest number of segments that one acknowledgement adds in slow start (RFC 3465).
+        ``None``: acknowledgements count, not bytes.
+        """
     @property
     def slow_start_divisor(self) -> int:
-        """What slow start adds is divided by this (RFC 9406 section 4.2)."""
+        """Divisor of the growth in slow start (RFC 9406 section 4.2)."""
     @property
     def repair(self) -> Literal["reno", "newreno", "sack", "first-timeout", "repeated-timeout"]:
-        """How the loss at hand is repaired."""
+        """Method by which the current loss is repaired."""
     @property
     def abe(self) -> bool:
-        """A mark takes less than a loss (RFC 8511)."""
+        """Whether a mark reduces the window less than a loss (RFC 8511)."""
     def uses(self, cwnd: float, ssthresh: float) -> bool:
-        """The window is worth growing: it held the sender back, or in slow start more than half of it was in use."""
+        """Whether the window should grow: it limited the sender, or in slow start more than half of
+        it was in use.
+        """
     def slow_start_step(self, acked: int) -> int:
-        """Bytes that slow start adds for ``acked`` bytes (RFC 5681 section 3.1, RFC 3465 section 2.2)."""
+        """Returns the number of bytes that slow start adds for ``acked`` bytes (RFC 5681 section
+        3.1, RFC 3465 section 2.2).
+        """
 
 @final
 class Windows:
-    """A controller's window and threshold at some time."""
+    """Window and threshold of a controller at some time."""
 
     @property
     def cwnd(self) -> int:
-        """The congestion window, in bytes."""
+        """Congestion window, in bytes."""
     @property
     def ssthresh(self) -> int:
-        """The slow-start threshold, in bytes."""
+        """Slow-start threshold, in bytes."""
 
 @final
 class Sample:
-    """What an acknowledgement shows of the path, by the segment that left last of those that have arrived
-    (draft-ietf-ccwg-bbr)."""
+    """Rate sample of an acknowledgement, for the segment that was sent last among those that have
+    arrived (draft-ietf-ccwg-bbr).
+    """
 
     @property
     def delivery_rate(self) -> int:
-        """Bytes per second, 0 if the interval is too short to tell."""
+        """Delivery rate in bytes per second; 0 if the interval is too short."""
     @property
     def interval(self) -> float:
-        """The time in seconds in which ``delivered`` bytes were sent or have arrived, whichever is longer."""
+        """Time in seconds in which ``delivered`` bytes were sent or have arrived, whichever is
+        longer.
+        """
     @property
     def delivered(self) -> int:
-        """Bytes that have arrived since the segment left."""
+        """Bytes that have arrived since the segment was sent."""
     @property
     def prior_delivered(self) -> int:
-        """Bytes that had arrived when the segment left."""
+        """Bytes that had arrived when the segment was sent."""
     @property
     def total_delivered(self) -> int:
-        """Bytes that have arrived by now."""
+        """Bytes that have arrived so far."""
     @property
     def newly_acked(self) -> int:
-        """Bytes that this acknowledgement says have arrived."""
+        """Bytes newly reported as arrived by this acknowledgement."""
     @property
     def newly_lost(self) -> int:
-        """Bytes found lost since the sample before."""
+        """Bytes found lost since the previous sample."""
     @property
     def tx_in_flight(self) -> int:
-        """Bytes in the network when the segment left, itself included."""
+        """Bytes in the network when the segment was sent, including it."""
     @property
     def lost(self) -> int:
-        """Bytes found lost since the segment left."""
+        """Bytes found lost since the segment was sent."""
     @property
     def rtt(self) -> float | None:
-        """The round trip of the segment in seconds, unless it was sent more than once."""
+        """Round-trip time of the segment in seconds; ``None`` if it was retransmitted."""
     @property
     def app_limited(self) -> bool:
-        """The application had nothing more to send when the segment left."""
+        """Whether the application had no more data when the segment was sent."""
     @property
     def cwnd_limited(self) -> bool:
-        """The window was full at some time in the last round trip."""
+        """Whether the window was full at some time in the last round trip."""
     @property
     def in_flight(self) -> int:
         """Bytes in the network now."""
     @property
     def recovering(self) -> bool:
-        """A recovery is under way, or the repair of a time-out."""
+        """Whether a recovery or the repair of a time-out is under way."""
     @property
     def selective(self) -> bool:
-        """The peer reports what it has (SACK)."""
+        """Whether the peer reports arrivals by SACK."""
 
 @final
 class Lost:
@@ -226,146 +239,148 @@ class Lost:
 
     @property
     def size(self) -> int:
-        """Its bytes."""
+        """Bytes of the segment."""
     @property
     def tx_in_flight(self) -> int:
-        """Bytes in the network when it left, itself included."""
+        """Bytes in the network when the segment was sent, including it."""
     @property
     def lost(self) -> int:
-        """Bytes found lost since it left, itself included."""
+        """Bytes found lost since the segment was sent, including it."""
     @property
     def app_limited(self) -> bool:
-        """The application had nothing more to send when it left."""
+        """Whether the application had no more data when the segment was sent."""
     @property
     def apart(self) -> bool:
-        """It does not follow the segment that was found lost before it."""
+        """Whether the segment does not follow the segment that was found lost before it."""
     @property
     def delivered(self) -> int:
-        """Bytes that have arrived by now."""
+        """Bytes that have arrived so far."""
     @property
     def in_flight(self) -> int:
         """Bytes in the network now."""
 
 @final
 class Demand:
-    """What is to be sent."""
+    """Data to be sent."""
 
     @property
     def unsent(self) -> int:
-        """Bytes never assigned."""
+        """Bytes that were never assigned."""
     @property
     def window(self) -> int:
-        """Bytes that the peer's window allows beyond what is acknowledged on the level of data."""
+        """Bytes that the peer's window allows beyond the data-level acknowledgement."""
     @property
     def in_flight(self) -> int:
-        """Bytes assigned and not acknowledged on the level of data."""
+        """Bytes assigned and not acknowledged at the data level."""
     @property
     def assigned(self) -> int:
         """Bytes assigned since the beginning."""
 
 @final
 class Subflow:
-    """A subflow that could take data, if it has room."""
+    """A subflow that can take data if it has room."""
 
     @property
     def index(self) -> int:
-        """What `pick` returns."""
+        """Index that ``pick`` returns."""
     @property
     def service(self) -> float | None:
-        """Seconds of one segment at the bottleneck, if known."""
+        """Transmission time of one segment at the bottleneck in seconds, if known."""
     @property
     def wait(self) -> float:
-        """Seconds until the bottleneck is free of what was sent already."""
+        """Seconds until the bottleneck has transmitted the data that was already sent."""
     @property
     def loss(self) -> float:
         """Probability that a segment is lost."""
     @property
     def stuck(self) -> bool:
-        """A time-out is being repaired."""
+        """Whether a time-out is being repaired."""
     @property
     def rtt(self) -> float:
-        """Round-trip time in seconds: smoothed, or what is expected, or the initial time-out."""
+        """Round-trip time in seconds: the smoothed value, else the expected value, else the initial
+        time-out.
+        """
     @property
     def rttvar(self) -> float:
-        """How far round-trip times are off that, on average, in seconds."""
+        """Mean deviation of round-trip times from ``rtt``, in seconds."""
     @property
     def min_rtt(self) -> float:
-        """The smallest round-trip time measured, in seconds."""
+        """Smallest measured round-trip time, in seconds."""
     @property
     def mss(self) -> int:
         """Largest payload, in bytes."""
     @property
     def cwnd(self) -> int:
-        """The congestion window, in bytes."""
+        """Congestion window, in bytes."""
     @property
     def ssthresh(self) -> int:
-        """The slow-start threshold, in bytes."""
+        """Slow-start threshold, in bytes."""
     @property
     def w_min(self) -> int:
-        """The congestion window after a time-out, in segments."""
+        """Congestion window after a time-out, in segments."""
     @property
     def w_max(self) -> int:
-        """The largest congestion window, in segments."""
+        """Largest congestion window, in segments."""
     @property
     def in_flight(self) -> int:
         """Bytes in flight."""
     @property
     def rto(self) -> float:
-        """The retransmission time-out, in seconds."""
+        """Retransmission time-out, in seconds."""
     @property
     def room(self) -> int:
-        """Bytes that would leave at once."""
+        """Bytes that can be sent at once."""
     @property
     def lacks(self) -> bool:
-        """Some segment is not on it yet."""
+        """Whether the subflow lacks some assigned segment."""
     @property
     def hops(self) -> int | None:
-        """Links of the path, if known."""
+        """Number of links of the path, if known."""
     @property
     def arrival(self) -> float:
-        """Seconds until a segment that leaves now arrives, by what is known of the path."""
+        """Estimated seconds until a segment that is sent now arrives."""
     @property
     def overdue(self) -> float:
-        """Seconds of silence after which something counts as lost."""
+        """Seconds of silence after which data counts as lost."""
     def takes(self, left: int) -> bool:
-        """A whole segment, or all of `left` bytes, would leave at once."""
+        """Whether a whole segment, or all of ``left`` bytes, can be sent at once."""
 
 @final
 class Session:
-    """A session of SET that could take a chunk."""
+    """A session of SET that can take a chunk."""
 
     @property
     def room(self) -> int:
-        """Bytes that its TCP would send at once."""
+        """Bytes that the session's TCP can send at once."""
     @property
     def chunk(self) -> int:
-        """Bytes of the chunk that it would get."""
+        """Size in bytes of the chunk that the session would get."""
     @property
     def outstanding(self) -> int:
-        """Bytes given to it and not acknowledged by the node."""
+        """Bytes given to the session and not acknowledged by the node."""
     @property
     def rate(self) -> int | None:
-        """Bytes per second that it delivers, once measured."""
+        """Delivery rate in bytes per second; ``None`` before the first measurement."""
     @property
     def capacity(self) -> int:
-        """Bytes per second that it has delivered at best of late; 0 before anything is measured."""
+        """Highest recent delivery rate in bytes per second; 0 before the first measurement."""
     @property
     def time_for_chunk(self) -> float:
         """Seconds until the chunk would be acknowledged."""
     @property
     def usable(self) -> bool:
-        """New chunks are welcome."""
+        """Whether the session accepts new chunks."""
 
 @final
 class File:
-    """The file that a transfer of SET carries."""
+    """The file of a SET transfer."""
 
     @property
     def unassigned(self) -> int:
-        """Bytes that no session has been given, or that were taken back."""
+        """Bytes that are not assigned to a session, or were taken back."""
     @property
     def buffer(self) -> int:
-        """Bytes of the node's receive buffer."""
+        """Size of the node's receive buffer in bytes."""
 
 def work_job(letter: str, brought: Sequence[_Brought]) -> bytes: ...
 _Parts = tuple[int, float, float | None, float, float]

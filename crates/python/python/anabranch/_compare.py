@@ -11,18 +11,20 @@ from ._table import Result, Table, table
 
 
 class Comparison(Table):
-    """What :func:`compare` says: a row for each variant at each combination of the other parameters."""
+    """Result of :func:`compare`: a row for each variant at each combination of the other
+    parameters.
+    """
 
     def __init__(self, frame: native.Frame, metric: str, by: Sequence[str], axes: Sequence[str], baseline: str) -> None:
         super().__init__(frame)
         self.metric: str = metric
-        """What is compared: the whole name of a metric."""
+        """Full name of the compared metric."""
         self.by: list[str] = list(by)
-        """The columns that tell the variants apart."""
+        """Columns that distinguish the variants."""
         self.axes: list[str] = list(axes)
         """The other parameters that vary."""
         self.baseline: str = baseline
-        """What the variants are compared with, in words."""
+        """The baseline, as text."""
 
 
 def compare(
@@ -32,22 +34,27 @@ def compare(
     by: str | Sequence[str] | None = None,
     baseline: Any = None,
 ) -> Comparison:
-    """Compares variants run by run: the difference to a baseline and the ratio, with 95 % confidence intervals.
+    """Compares variants run by run: the difference from a baseline and the ratio to it, with 95 %
+    confidence intervals.
 
-    ``results`` is a result in which ``by`` names the column (or the columns) that tell the variants apart, as in
-    ``by="transfer.update.kind"``, or several results by the names of the variants. ``baseline`` is the variant that all others are
-    compared with: a value of ``by``, a tuple of values if ``by`` names several columns, or a name (default: the first one).
+    ``results`` is a result in which ``by`` names the columns that distinguish the variants, such as
+    ``by="transfer.update.kind"``, or several results by the names of the variants. ``baseline`` is
+    the variant with which all others are compared: a value of ``by``, a tuple of values if ``by``
+    names several columns, or a name (default: the first variant).
 
-    Runs with the same seed and number and the same other parameters are a pair: they see the same randomness, so that the
-    interval of their difference is much narrower than those of the two means. A pair of which one run lacks the metric is
-    left out and counted.
+    Runs with the same seed, number and other parameters are a pair. They have the same random
+    streams, so that the interval of their difference is much narrower than those of the two means.
+    A pair of which one run lacks the metric is left out and counted.
 
-    A table with a row for each variant at each combination of the other parameters that vary: these, ``by`` (or ``variant``),
-    ``n`` (pairs), ``mean`` and ``baseline`` (means over the pairs), ``difference`` (variant - baseline) and ``difference_ci95``,
-    ``ratio`` (of the means) and ``ratio_ci95``, ``missing`` (pairs left out). ``_ci95`` is half the width of an interval: Student's t
-    for the difference, the ratio estimator for the ratio.
+    The table has a row for each variant at each combination of the other parameters that vary. Its
+    columns are these parameters, ``by`` (or ``variant``), ``n`` (number of pairs), ``mean`` and
+    ``baseline`` (means over the pairs), ``difference`` (variant - baseline) and
+    ``difference_ci95``, ``ratio`` (of the means) and ``ratio_ci95``, and ``missing`` (pairs left
+    out). ``_ci95`` is half the width of an interval: Student's t for the difference, the ratio
+    estimator for the ratio.
 
-    Raises :class:`anabranch.Error` if there is no such variant, nothing to compare, or rows that cannot be told apart.
+    Raises :class:`anabranch.Error` if the variant does not exist, if there is nothing to compare,
+    or if rows are ambiguous.
     """
     if isinstance(results, Mapping):
         if by is not None:
@@ -76,7 +83,7 @@ class _Found:
         shared = [name for name in varied if all(name in result for result in given.values())]
         self.axes = [name for name in shared if name not in names]
         self.units = {name: first.unit(name) for name in (*self.axes, *(() if several else names))}
-        # What a variant is, and where: values by seed and run.
+        # By variant and by the other parameters: values by seed and run.
         self.values: dict[tuple[Any, ...], dict[tuple[Any, ...], dict[tuple[int, int], Any]]] = {}
         self.places: dict[tuple[Any, ...], None] = {}
         for name, result in given.items():
@@ -113,7 +120,7 @@ class _Found:
             for variant, places in self.values.items():
                 if variant == baseline or not (other or place in places):
                     continue
-                # What one side lacks altogether is missing, too.
+                # A run that exists on one side only is counted as missing, too.
                 own = places.get(place, {})
                 runs = [run for run in own if own[run] is not None and other.get(run) is not None]
                 gaps = len(own.keys() | other.keys()) - len(runs)
@@ -138,7 +145,7 @@ def _rows(result: Result, names: Sequence[str]) -> list[tuple[Any, ...]]:
 
 
 def _figures(own: list[float], other: list[float]) -> list[Any]:
-    """Pairs, both means, difference and ratio with their intervals."""
+    """Number of pairs, both means, difference and ratio with their intervals."""
     n = len(own)
     if n == 0:
         return [0, None, None, None, None, None, None]

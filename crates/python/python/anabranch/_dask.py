@@ -1,4 +1,4 @@
-"""Sweeps past one machine: jobs go to the workers of Dask distributed, rows come back."""
+"""Sweeps on the workers of Dask distributed."""
 
 from __future__ import annotations
 
@@ -11,19 +11,23 @@ from ._error import Error, missing
 from ._policies import Brought
 
 SECONDS_PER_JOB = 0.5
-"""What a job should take: long against the way there and back, short against a lost worker."""
+"""Intended duration of a job: long compared with its transmission, short compared with the loss of
+a worker.
+"""
 JOBS_PER_THREAD = 3
-"""Jobs that are under way for each thread of the cluster: one that runs, and what is next."""
+"""Jobs under way for each thread of the cluster: one that runs, and the next ones."""
 MOST_RUNS = 1000
-"""Runs in one job, at most."""
+"""Largest number of runs in a job."""
 NOTE = "in a policy: "
-"""How the note begins that the compiled part adds to what a policy raises."""
+"""First words of the note that the compiled part adds to an exception of a policy."""
 TRIES = 10
-"""How often a job is handed out whose worker is lost, beside what the scheduler itself tries again."""
+"""Number of times that a job of a lost worker is submitted, in addition to the retries of Dask's
+scheduler.
+"""
 
 
 def make(letter: str, policies: tuple[Brought, ...] = ()) -> tuple[bytes, float]:
-    """On a worker: the rows of a job, and how long it took in seconds."""
+    """Runs a job on a worker. Returns its rows and its duration in seconds."""
     began = time.perf_counter()
     rows = native.work_job(letter, policies)
     return rows, time.perf_counter() - began
@@ -36,10 +40,10 @@ def drive(
     show: Callable[[int, int], object] | None,
     policies: tuple[Brought, ...] = (),
 ) -> None:
-    """Has all runs of a shard that are not done made by the workers of a client.
+    """Makes all unfinished runs of a shard on the workers of a client.
 
-    Which worker makes which run, how often, and in which order does not show in the rows: a job is complete in itself, rows are
-    kept by what they depend on, and those that come twice count once.
+    The rows do not depend on the worker, the number of tries or the order: a job is self-contained,
+    rows are stored by the identity of their run, and a row that arrives twice counts once.
     """
     try:
         from distributed import as_completed
@@ -54,14 +58,14 @@ def drive(
             flow.take_in(future, done)
             flow.hand_out(done)
     finally:
-        # Whatever is left is of no use to anybody: we were stopped, or something is wrong.
+        # The remaining jobs are useless: the sweep was interrupted, or failed.
         if flow.out:
             client.cancel([*flow.out], force=True)
         made.sync()
 
 
 class _Flow:
-    """What is under way."""
+    """Jobs under way."""
 
     def __init__(
         self,
@@ -78,7 +82,7 @@ class _Flow:
         self.total, self.count = made.begin(shard), 0
 
     def hand_out(self, done: Any) -> None:
-        """Jobs, as long as there are not enough under way."""
+        """Submits jobs until enough are under way."""
         most = self.most()
         while len(self.out) < most:
             job = self.again.pop() if self.again else self.next()
@@ -94,7 +98,9 @@ class _Flow:
         return None if taken is None else _Job(*taken)
 
     def most(self) -> int:
-        """As the cluster grows and shrinks; while it has no worker at all, jobs wait for the first one."""
+        """Largest number of jobs under way, which follows the size of the cluster; without a
+        worker, jobs wait for the first one.
+        """
         threads: int = sum(self.client.nthreads().values())
         return JOBS_PER_THREAD * max(1, threads)
 
@@ -104,18 +110,20 @@ class _Flow:
             self.lost(job, future)
             return
         rows, took = future.result()
-        # The scheduler may forget it.
+        # Lets the scheduler free the result, so that its memory does not grow with the sweep.
         future.release()
         self.total = self.made.put(job.number, rows)
         self.count += job.runs
         if self.show is not None:
             self.show(self.count, self.total)
-        # As many runs as take the time that a job should; slowly upward, since the next ones may be longer.
+        # As many runs as fit into the intended duration. At most twice the last number, because the
+        # next runs may take longer.
         fit = int(SECONDS_PER_JOB / max(took / job.runs, 1e-6))
         self.runs = max(1, min(fit, 2 * self.runs, MOST_RUNS))
 
     def lost(self, job: _Job, future: Any) -> None:
-        """A job that has no rows: an error of its own ends the sweep, a lost worker does not."""
+        """Handles a job without rows: an error of the job ends the sweep, a lost worker does
+        not."""
         error = None if future.status in ("cancelled", "lost") else future.exception()
         if isinstance(error, Error):
             raise error
@@ -133,7 +141,9 @@ class _Flow:
 
 
 def _is_raised_by_a_policy(error: BaseException) -> bool:
-    """What the simulator itself raises is an :class:`Error`, and what Dask raises is its own; a policy's has a note."""
+    """Whether a policy raised this exception: it then has a note. The simulator raises
+    :class:`Error`, and Dask its own exceptions.
+    """
     return any(note.startswith(NOTE) for note in getattr(error, "__notes__", ()))
 
 

@@ -1,24 +1,26 @@
-"""What goes wrong."""
+"""Errors of the package."""
 
 from __future__ import annotations
 
 
 class Error(Exception):
-    """Something cannot be done: what, where, and what to do about it.
+    """Invalid input or a failed job: what is wrong, where, and what to do.
 
-    Whatever the package raises on bad input or a failed job is one of these; wrong types are ``TypeError``, and Ctrl-C is
-    ``KeyboardInterrupt``.
+    The package raises this error for all invalid input and failed jobs, except wrong types
+    (``TypeError``) and Ctrl-C (``KeyboardInterrupt``).
     """
 
     message: str
     """What is wrong, and what was expected."""
     place: str | None
-    """Where: ``file:line:column`` of a scenario or spec, or the value that was set. ``None`` if it has no place."""
+    """``file:line:column`` of a scenario or spec, or the value that was set. ``None`` without a
+    place.
+    """
     hint: str | None
-    """What to do about it, if anything is known."""
+    """What to do, if known."""
 
     def __init__(self, message: str, place: str | None = None, hint: str | None = None) -> None:
-        # All three are arguments, so that the error survives its way from a worker process.
+        # Pickle restores an exception from its arguments: all three are needed after a worker process.
         super().__init__(message, place, hint)
         self.message, self.place, self.hint = message, place, hint
 
@@ -28,10 +30,12 @@ class Error(Exception):
 
 
 class NoColumn(Error, KeyError):
-    """There is no column, or no metric, of this name, so that mappings of them have a ``get`` and an ``in``."""
+    """No column or metric has this name. Also a ``KeyError``, so that ``get`` and ``in`` of
+    mappings work.
+    """
 
 
 def missing(package: str, extra: str, what: str) -> Error:
-    """An optional dependency is not there."""
+    """The error for an optional package that is not installed."""
     hint = f"pip install {package}, or all of `.[{extra}]` in the folder of this package"
     return Error(f"{what} needs {package}, which is not installed", hint=hint)

@@ -1,4 +1,4 @@
-"""Scenarios built call by call."""
+"""Scenarios built in Python."""
 
 from __future__ import annotations
 
@@ -11,38 +11,44 @@ from ._scenario import Scenario
 
 
 class Network(dict[str, Any]):
-    """A scenario as a dictionary that is built call by call. It says what a scenario file says, key by key:
+    """A scenario that is built by method calls. It is a dictionary with the structure of a scenario
+    file:
 
     >>> net = Network("cable").node("a").node("b").link("a", "b", rate="1 Mbit/s", delay="5 ms")
     >>> net.transfer("a", "b", kind="tcp", bytes="10 kB")
     >>> anabranch.run(net)
 
-    Keyword arguments are the keys of the file; whether they can be is found out when the scenario is made (:meth:`scenario`,
-    :func:`anabranch.run`, :func:`anabranch.sweep`). A key that is a keyword of Python is written with an underscore: ``from_``.
+    Keyword arguments are the keys of the file. They are checked when the scenario is made
+    (:meth:`scenario`, :func:`anabranch.run`, :func:`anabranch.sweep`). A key that is a keyword of
+    Python ends in an underscore: ``from_``.
     """
 
     def __init__(self, name: str | None = None, **keys: Any) -> None:
-        """A scenario without nodes; ``keys`` are those at the top of the file: ``seed``, ``stop``, ``description``."""
+        """Creates a scenario without nodes. ``keys`` are the top-level keys of the file: ``seed``,
+        ``stop``, ``description``.
+        """
         super().__init__(**({} if name is None else {"name": name}), **_plain(keys))
 
     def node(self, name: str, **keys: Any) -> Self:
-        """A node: a table of ``[[node]]``."""
+        """Adds a node: a table of ``[[node]]``."""
         return self.add("node", name=name, **keys)
 
     def link(self, from_: str, to: str, **keys: Any) -> Self:
-        """A link between two nodes: a table of ``[[link]]``."""
+        """Adds a link between two nodes: a table of ``[[link]]``."""
         return self.add("link", **{"from": from_}, to=to, **keys)
 
     def transfer(self, from_: str, to: str, **keys: Any) -> Self:
-        """Something that is carried: a table of ``[[transfer]]``."""
+        """Adds a transfer: a table of ``[[transfer]]``."""
         return self.add("transfer", **{"from": from_}, to=to, **keys)
 
     def event(self, at: str, action: str, **keys: Any) -> Self:
-        """A fault or a change: a table of ``[[event]]``."""
+        """Adds a fault or a change: a table of ``[[event]]``."""
         return self.add("event", at=at, action=action, **keys)
 
     def add(self, table: str, /, **keys: Any) -> Self:
-        """One more table of a list, whichever: ``net.add("traffic", from_="a", to="b", kind="poisson")``."""
+        """Adds a table to any list of tables: ``net.add("traffic", from_="a", to="b",
+        kind="poisson")``.
+        """
         entries = self.setdefault(table, [])
         if not isinstance(entries, list):
             raise Error(f"`{table}` is no list of tables", hint=f"say `table(\"{table}\", ...)`")
@@ -50,7 +56,9 @@ class Network(dict[str, Any]):
         return self
 
     def table(self, path: str, /, **keys: Any) -> Self:
-        """Keys of a single table: ``net.table("tcp.default", mss=1296)``, ``net.table("network", ip=6)``."""
+        """Sets keys of a single table: ``net.table("tcp.default", mss=1296)``,
+        ``net.table("network", ip=6)``.
+        """
         place: dict[str, Any] = self
         for step in path.split("."):
             place = place.setdefault(step, {})
@@ -67,9 +75,10 @@ class Network(dict[str, Any]):
         schedulers: Schedulers | None = None,
         striping: Stripings | None = None,
     ) -> Scenario:
-        """The scenario; ``folder`` is where the files are that it carries, and the rest are policies written in Python that it names.
+        """Returns the scenario. ``folder`` is the folder of the files that it uses; the other
+        arguments are policies written in Python that it names.
 
-        Raises :class:`anabranch.Error` with the path of what is wrong.
+        Raises :class:`anabranch.Error` with the path of the invalid key.
         """
         return Scenario.from_dict(self, folder, congestion=congestion, schedulers=schedulers, striping=striping)
 

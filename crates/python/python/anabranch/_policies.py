@@ -1,4 +1,4 @@
-"""Policies that a scenario brings along, by name, and digests of their sources."""
+"""Policies of a scenario by name, and digests of their sources."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from ._error import Error
 from .policy import Controller, Scheduler, Start, Striping
 
 Controllers = Mapping[str, Callable[[Start], Controller]]
-"""Congestion controls by name: classes, or whatever makes an object of one."""
+"""Congestion controls by name: classes, or callables that return an object of one."""
 Schedulers = Mapping[str, Callable[[], Scheduler]]
 """Schedulers by name."""
 Stripings = Mapping[str, Callable[[], Striping]]
 """Striping policies by name."""
 
 Brought = tuple[str, str, Callable[..., Any], str]
-"""Kind, name, what makes one, and a digest of its source."""
+"""Kind, name, class or callable, and a digest of its source."""
 
 _BASES = {"congestion": Controller, "scheduler": Scheduler, "striping": Striping}
 
@@ -34,7 +34,7 @@ def brought(
     schedulers: Schedulers | None = None,
     striping: Stripings | None = None,
 ) -> tuple[Brought, ...]:
-    """What was brought before and these; a name that is there already gets a new meaning."""
+    """Adds policies to those of ``before``; a name that exists is replaced."""
     found = {(kind, name): (kind, name, make, digest) for kind, name, make, digest in before}
     kinds: list[tuple[str, Mapping[str, Callable[..., Any]] | None]] = [
         ("congestion", congestion),
@@ -65,14 +65,17 @@ def _check(kind: str, name: str, make: object) -> None:
 
 
 def interrupt(threads: Iterable[int]) -> None:
-    """Raises ``KeyboardInterrupt`` in threads where Python runs, by the identifiers that :mod:`threading` gives them."""
+    """Raises ``KeyboardInterrupt`` in threads that run Python, by their identifiers in
+    :mod:`threading`.
+    """
     for thread in threads:
         ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(KeyboardInterrupt))
 
 
 def digest(make: object) -> str:
-    """SHA-256 over the source of what makes a policy, as far as that can be told: classes with their bases, and what functions
-    enclose. What they use of their module is not part of it."""
+    """SHA-256 over the source of a policy, as far as it can be determined: classes with their
+    bases, and the variables that functions enclose. Other code of their module is not included.
+    """
     parts: list[str] = []
     _describe(make, parts)
     return hashlib.sha256("\0".join(parts).encode(errors="surrogatepass")).hexdigest()
@@ -100,12 +103,12 @@ def _describe(make: object, parts: list[str]) -> None:
         _value(vars(make) if hasattr(make, "__dict__") else repr(make), parts)
 
 
-# What Python puts into each class, and which says nothing of what it does.
+# Attributes that Python adds to each class; they do not describe its behaviour.
 _OWN_OF_CLASSES = {"__dict__", "__doc__", "__firstlineno__", "__module__", "__static_attributes__", "__weakref__"}
 
 
 def _value(value: object, parts: list[str]) -> None:
-    """A value by what it says, and never by where it is in memory: the same in all processes."""
+    """Describes a value by its content and never by its address, so that all processes agree."""
     parts.append(type(value).__qualname__)
     if isinstance(value, FunctionType):
         _code(value, parts)
@@ -114,7 +117,7 @@ def _value(value: object, parts: list[str]) -> None:
     elif isinstance(value, property):
         _value((value.fget, value.fset, value.fdel), parts)
     elif isinstance(value, (type, functools.partial)):
-        # The class itself, for `super()`, is under way already.
+        # A method that uses `super()` encloses its class, which is being described already.
         if f"{value!r}" not in parts:
             parts.append(f"{value!r}" if isinstance(value, type) else "")
             _describe(value, parts)
@@ -146,7 +149,9 @@ def _source(of: Any) -> str:
 
 
 def _code(function: FunctionType, parts: list[str]) -> None:
-    """A function by its code, since a source may be that of another class of the same name, and with what it encloses."""
+    """Describes a function by its code and its enclosed variables. The source is not sufficient: it
+    may be that of another class of the same name.
+    """
     _value(function.__code__, parts)
     _value((function.__defaults__, function.__kwdefaults__), parts)
     for cell in function.__closure__ or ():

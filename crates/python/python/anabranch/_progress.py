@@ -1,4 +1,4 @@
-"""How far work is: a bar in terminals and notebooks."""
+"""Progress bars in terminals and notebooks."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ from contextlib import contextmanager
 from typing import Any
 
 Progress = bool | Callable[[int, int], object]
-"""``True``: a bar, if tqdm is installed and somebody looks. ``False``: nothing. A function: it is called with how many runs are made, of
-how many that are known by now to be needed."""
+"""``True``: a progress bar, if tqdm is installed and the output is a terminal or notebook.
+``False``: nothing. A function: called with the number of finished runs and the number of runs that
+are known to be needed.
+"""
 
 
 @contextmanager
 def shown(progress: Progress, what: str) -> Iterator[Callable[[int, int], object] | None]:
-    """The function that is to be called now and then, if any."""
+    """The function to call with the progress, or ``None``."""
     if callable(progress):
         yield progress
         return
@@ -38,7 +40,7 @@ def _bar(what: str) -> Any:
     if not notebook and not sys.stderr.isatty():
         return None
     try:
-        # Without widgets a notebook still has the text bar.
+        # A notebook without widgets shows the text bar.
         if notebook and _has_widgets():
             from tqdm.notebook import tqdm
         else:

@@ -1,4 +1,4 @@
-"""Scenarios: a network and what goes on in it."""
+"""Scenarios: a network with its transfers, traffic and events."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ from .policy import Controller, Scheduler, Start, Striping
 
 
 class Section(Mapping[str, Any]):
-    """A table of a scenario: ``section["rate"]`` and ``section.rate`` are the same; lists of tables are :class:`Entries`."""
+    """A table of a scenario. ``section["rate"]`` and ``section.rate`` are equivalent; lists of
+    tables are :class:`Entries`.
+    """
 
     __slots__ = ("_values",)
 
@@ -47,7 +49,9 @@ class Section(Mapping[str, Any]):
 
 
 class Entries(Sequence[Any]):
-    """A list of a scenario; its tables by number, or by their ``name``: ``scenario.link["radio1"]``."""
+    """A list of a scenario. Its tables are found by index or by ``name``:
+    ``scenario.link["radio1"]``.
+    """
 
     __slots__ = ("_values",)
 
@@ -84,11 +88,12 @@ def _wrapped(value: Any) -> Any:
 
 
 class Scenario:
-    """A network and what goes on in it, as a scenario file has it.
+    """A network with its transfers, traffic and events, as in a scenario file.
 
-    A scenario does not change: :meth:`set` makes another one. Reading goes by paths (``scenario["link.radio1.rate"]``) or by
-    attributes (``scenario.link["radio1"].rate``), and finds defaults too, which the file need not name. Equal scenarios
-    (after defaults, without the seed) are equal and have the same :attr:`hash`.
+    A scenario is immutable: :meth:`set` returns a new one. Values are read by path
+    (``scenario["link.radio1.rate"]``) or by attribute (``scenario.link["radio1"].rate``), including
+    defaults that the file does not mention. Scenarios with the same resolved values (without the
+    seed) are equal and have the same :attr:`hash`.
     """
 
     def __init__(
@@ -104,12 +109,13 @@ class Scenario:
         _paths: Sequence[str] | None = None,
         _policies: tuple[Brought, ...] = (),
     ) -> None:
-        """Understands the text of a scenario file.
+        """Parses the text of a scenario file.
 
-        ``name`` is what errors call it, ``folder`` where the files are that it carries. ``congestion``, ``schedulers`` and ``striping``
-        are policies written in Python that the text may name (:mod:`anabranch.policy`), by those names.
+        ``name`` is the name in error messages, ``folder`` the folder of the files that the scenario
+        uses. ``congestion``, ``schedulers`` and ``striping`` are policies written in Python that
+        the text may name (:mod:`anabranch.policy`), by their names.
 
-        Raises :class:`anabranch.Error` with line and column if the text is no scenario.
+        Raises :class:`anabranch.Error` with line and column if the text is not a valid scenario.
         """
         self._text, self._name, self._folder, self._set, self._paths = text, name, Path(folder), _set, _paths
         self._policies = brought(_policies, congestion, schedulers, striping)
@@ -118,7 +124,7 @@ class Scenario:
         self._resolved: dict[str, Any] = json.loads(self._native.resolved())
 
     def _said(self) -> AbstractContextManager[None]:
-        """Errors in the text name the values that it was made of, if it was."""
+        """Translates places in a text that was made from values into the paths of these values."""
         return said(self._name, self._paths)
 
     @classmethod
@@ -130,10 +136,10 @@ class Scenario:
         schedulers: Schedulers | None = None,
         striping: Stripings | None = None,
     ) -> Scenario:
-        """Reads a scenario file. Files that it carries are looked for beside it. ``congestion``, ``schedulers`` and ``striping`` are
-        policies written in Python that it may name.
+        """Reads a scenario file. The files that it uses are relative to it. ``congestion``,
+        ``schedulers`` and ``striping`` are policies written in Python that it may name.
 
-        Raises :class:`anabranch.Error` if it cannot be read or is no scenario.
+        Raises :class:`anabranch.Error` if the file cannot be read or is not a valid scenario.
         """
         path = Path(path)
         try:
@@ -153,8 +159,9 @@ class Scenario:
         schedulers: Schedulers | None = None,
         striping: Stripings | None = None,
     ) -> Scenario:
-        """Understands the text of a scenario file; ``folder`` is where the files are that it carries, and the rest as for
-        :meth:`from_file`."""
+        """Parses the text of a scenario file. ``folder`` is the folder of the files that the
+        scenario uses; the other arguments are those of :meth:`from_file`.
+        """
         return cls(text, folder=folder, congestion=congestion, schedulers=schedulers, striping=striping)
 
     @classmethod
@@ -167,16 +174,21 @@ class Scenario:
         schedulers: Schedulers | None = None,
         striping: Stripings | None = None,
     ) -> Scenario:
-        """Understands a dictionary that says what a scenario file says: tables are dictionaries, and lists of tables are lists of
-        them. A value ``None`` is a key left out. :meth:`to_dict` gives such a dictionary, and :class:`anabranch.Network` builds one.
+        """Creates a scenario from a dictionary with the structure of a scenario file: tables are
+        dictionaries, and lists of tables are lists of dictionaries. A key with the value ``None``
+        is ignored. :meth:`to_dict` returns such a dictionary, and :class:`anabranch.Network` builds
+        one.
 
-        Raises :class:`anabranch.Error` with the path of the key, as in ``link.radio1.rate``, if it is no scenario.
+        Raises :class:`anabranch.Error` with the path of the key, such as ``link.radio1.rate``, if
+        the dictionary is not a valid scenario.
         """
         text, paths = document(values)
         return cls(text, folder=folder, _paths=paths, congestion=congestion, schedulers=schedulers, striping=striping)
 
     def to_toml(self) -> str:
-        """The scenario as a file, with every default filled in and without the axes of its own sweep."""
+        """Returns the text of a scenario file with all defaults and without the scenario's own
+        axes.
+        """
         return self._native.to_toml()
 
     @overload
@@ -184,13 +196,14 @@ class Scenario:
     @overload
     def set(self, values: Mapping[str, object], /) -> Scenario: ...
     def set(self, path: str | Mapping[str, object], value: object = None, /) -> Scenario:
-        """Another scenario with one value changed, ``scenario.set("link.radio1.rate", "56 kbit/s")``, or with several that only
-        go together, as a mapping of paths to values.
+        """Returns another scenario with one changed value, ``scenario.set("link.radio1.rate", "56
+        kbit/s")``, or with several values that are only valid together, as a mapping of paths to
+        values.
 
-        Steps of the path are keys; in a list of tables a number, the ``name`` of one, or ``*`` for all. Quantities are texts
-        with units, as in files.
+        Steps of the path are keys; in a list of tables an index, the ``name`` of a table, or ``*``
+        for all. Quantities are strings with units, as in files.
 
-        Raises :class:`anabranch.Error` if there is no such place or the value cannot be.
+        Raises :class:`anabranch.Error` if the path does not exist or the value is invalid.
         """
         overrides = [*self._set]
         for where, what in ({path: value} if isinstance(path, str) else path).items():
@@ -201,22 +214,27 @@ class Scenario:
         return self._other(tuple(overrides), self._policies)
 
     def with_congestion(self, name: str, controller: Callable[[Start], Controller], /) -> Scenario:
-        """Another scenario, whose TCP profiles may name a congestion control written in Python: ``congestion = "NAME"``. A new object is
-        made for each connection, by calling ``controller``: a subclass of :class:`anabranch.Controller`, or whatever makes an
+        """Returns another scenario whose TCP profiles may name a congestion control written in
+        Python: ``congestion = "NAME"``. Each connection has its own object, made by calling
+        ``controller``: a subclass of :class:`anabranch.Controller`, or a callable that returns an
         object of one, such as ``functools.partial(Mine, gain=2)``.
 
-        Raises :class:`anabranch.Error` if it is no name, or no such class.
+        Raises :class:`anabranch.Error` if the name or the class is invalid.
         """
         return self._other(self._set, brought(self._policies, {name: controller}))
 
     def with_scheduler(self, name: str, scheduler: Callable[[], Scheduler], /) -> Scenario:
-        """Another scenario, whose transfers may name a scheduler of Multipath TCP: ``mptcp.scheduler = "NAME"``, a subclass of
-        :class:`anabranch.Scheduler`. Otherwise as :meth:`with_congestion`."""
+        """Returns another scenario whose transfers may name a scheduler of Multipath TCP:
+        ``mptcp.scheduler = "NAME"``, a subclass of :class:`anabranch.Scheduler`. Otherwise like
+        :meth:`with_congestion`.
+        """
         return self._other(self._set, brought(self._policies, None, {name: scheduler}))
 
     def with_striping(self, name: str, striping: Callable[[], Striping], /) -> Scenario:
-        """Another scenario, whose transfers may name a striping policy of SET: ``set.striping = "NAME"``, a subclass of
-        :class:`anabranch.Striping`. Otherwise as :meth:`with_congestion`."""
+        """Returns another scenario whose transfers may name a striping policy of SET:
+        ``set.striping = "NAME"``, a subclass of :class:`anabranch.Striping`. Otherwise like
+        :meth:`with_congestion`.
+        """
         return self._other(self._set, brought(self._policies, None, None, {name: striping}))
 
     def _other(self, overrides: tuple[str, ...], policies: tuple[Brought, ...]) -> Scenario:
@@ -224,9 +242,8 @@ class Scenario:
         return Scenario(self._text, name=name, folder=folder, _set=overrides, _paths=self._paths, _policies=policies)
 
     def points(self) -> list[tuple[dict[str, Any], Scenario]]:
-        """The combinations of the scenario's own axes (its table ``sweep``): the values by path, and the scenario with them.
-
-        One point without axes if it has none.
+        """Returns the combinations of the scenario's own axes (its table ``sweep``): the values by
+        path, and the scenario with these values. Without axes it returns one point.
         """
         with self._said():
             points = self._native.points()
@@ -235,37 +252,39 @@ class Scenario:
 
     @property
     def hash(self) -> str:
-        """SHA-256 over the resolved scenario without its seed, name and description, in hexadecimal: what tables call ``scenario_hash``.
-        Of policies written in Python that it names, it covers the source of the class, and not what that uses of its module."""
+        """SHA-256 of the resolved scenario without its seed, name and description, in hexadecimal:
+        the column ``scenario_hash`` of tables. For policies written in Python it covers the source
+        of the class, but not the other code of its module.
+        """
         return self._native.hash()
 
     @property
     def name(self) -> str:
-        """What it is called in reports."""
+        """Name in reports."""
         return str(self._resolved["name"])
 
     @property
     def seed(self) -> int:
-        """The root of its random streams, unless a run is told otherwise."""
+        """Root of the random streams, unless a run has another seed."""
         return int(self._resolved["seed"])
 
     @property
     def stop(self) -> float:
-        """When the simulation ends at the latest, in seconds."""
+        """Latest end of the simulation, in seconds."""
         return self._native.stop()
 
     @property
     def folder(self) -> Path:
-        """Where the files are that it carries."""
+        """Folder of the files that the scenario uses."""
         return self._folder
 
     def to_dict(self) -> dict[str, Any]:
-        """All that it says, defaults included, as plain Python."""
+        """Returns all values, including defaults, as plain Python objects."""
         copy: dict[str, Any] = json.loads(self._native.resolved())
         return copy
 
     def __getitem__(self, path: str) -> Any:
-        """What stands at a path: a number, a text, a :class:`Section`, or :class:`Entries`."""
+        """The value at a path: a number, a string, a :class:`Section`, or :class:`Entries`."""
         found: Any = Section(self._resolved)
         try:
             for step in path.split("."):
@@ -275,7 +294,7 @@ class Scenario:
         return found
 
     def __getattr__(self, key: str) -> Any:
-        # Pickle asks before there is anything.
+        # Pickle looks up special methods before `_resolved` exists, which would recurse.
         if key.startswith("_"):
             raise AttributeError(key)
         return getattr(Section(self._resolved), key)
@@ -316,7 +335,7 @@ def _again(
 
 
 def understood(scenario: Scenario | Mapping[str, Any] | str | os.PathLike[str]) -> Scenario:
-    """A scenario, whichever way it was given."""
+    """Converts each accepted form of a scenario to a :class:`Scenario`."""
     if isinstance(scenario, Scenario):
         return scenario
     return Scenario.from_dict(scenario) if isinstance(scenario, Mapping) else Scenario.from_file(scenario)

@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from distributed import Client
 
 Spec = str | os.PathLike[str] | Mapping[str, Any]
-"""A sweep: the path of a spec file, or what such a file says as a mapping, with an ``experiment`` or a ``scenario``, which is a path or a
-:class:`Scenario`."""
+"""A sweep: the path of a spec file, or a mapping with the content of one. It has an ``experiment``
+or a ``scenario``, which is a path or a :class:`Scenario`.
+"""
 
 
 def run(
@@ -32,15 +33,17 @@ def run(
     jobs: int | None = None,
     progress: Progress = False,
 ) -> Result:
-    """Simulates a scenario so many times, on all cores, and returns a row for each run.
+    """Simulates a scenario a number of times, on all cores, and returns a row for each run.
 
-    ``scenario`` is a :class:`Scenario`, a dictionary that says the same (such as a :class:`Network`), or the path of a file; if it has axes of its own, all their points are run. ``seed`` is
-    the root of all random streams (default: the scenario's own), ``jobs`` how many runs are under way at the same time
-    (default, and at most: as many as there are cores). Runs are numbered from 0: two scenarios that are run with the same seed see the same
-    randomness run by run, and can be compared in pairs. What comes out depends on scenario, seed and number of runs
-    alone.
+    ``scenario`` is a :class:`Scenario`, a dictionary with the same content (such as a
+    :class:`Network`), or the path of a file; if it has axes of its own, all their points are run.
+    ``seed`` is the root of all random streams (default: that of the scenario). ``jobs`` is the
+    number of simultaneous runs (default and maximum: the number of cores). Runs are numbered from
+    0. Runs of two scenarios with the same seed and number have the same random streams, and can be
+    compared in pairs. The result depends only on scenario, seed and number of runs.
 
-    Raises :class:`anabranch.Error` if the scenario cannot run. Ctrl-C stops it (``KeyboardInterrupt``).
+    Raises :class:`anabranch.Error` if the scenario cannot run. Ctrl-C stops it
+    (``KeyboardInterrupt``).
     """
     scenario = understood(scenario)
     spec = {"runs": _count(runs, "runs"), "seeds": [scenario.seed if seed is None else _seed(seed)]}
@@ -59,21 +62,29 @@ def sweep(
     client: Client | None = None,
     progress: Progress = True,
 ) -> Result:
-    """Makes all runs of a sweep that are not done yet, and returns the rows of all that are.
+    """Makes all unfinished runs of a sweep, and returns the rows of all finished runs.
 
-    ``spec`` is the path of a spec file, or a mapping that says the same: ``scenario`` (a path or a :class:`Scenario`) or ``experiment`` (a
-    name of :func:`anabranch.lab.experiments`), ``runs``, ``seeds``, ``grid``, ``zip`` (axes that vary together), ``point`` (points one by one), ``sample``, ``set``, ``enough``. ``out`` is the folder where rows are kept: what is there already is not run
-    again, so that a sweep that was stopped or killed goes on, and several processes may share it, ``anabranch sweep --out`` too;
-    without it rows are gone with the result. ``jobs`` is how many runs are under way at the same time (default, and at most: as
-    many as there are cores). ``shard`` is one part of a sweep, for job arrays: ``(2, 8)`` or ``"2/8"`` is the second of eight. ``client`` is a
-    client of Dask distributed, whose workers make the runs; they need this package in the same version, and nothing else.
-    Rows of a scenario with policies written in Python are not kept in ``out``.
-    ``progress``: a bar (``True``), nothing, or a function of how many runs are made, and of how many.
+    ``spec`` is the path of a spec file, or a mapping with the content of one: ``scenario`` (a path
+    or a :class:`Scenario`) or ``experiment`` (a name of :func:`anabranch.lab.experiments`),
+    ``runs``, ``seeds``, ``grid``, ``zip`` (axes that vary together), ``point`` (single points),
+    ``sample``, ``set``, ``enough``.
 
-    Rows do not depend on ``jobs``, ``shard`` or ``client``, nor on what was interrupted or lost on the way.
+    * ``out``: folder in which rows are stored. Stored runs are not repeated, so that a stopped or
+      killed sweep continues. Several processes may share the folder, also with ``anabranch sweep
+      --out``. Without ``out``, rows exist only in the result. Rows of a scenario with policies
+      written in Python cannot be stored.
+    * ``jobs``: number of simultaneous runs (default and maximum: the number of cores).
+    * ``shard``: one part of the sweep, for job arrays: ``(2, 8)`` or ``"2/8"`` is the second of
+      eight.
+    * ``client``: a client of Dask distributed, whose workers make the runs. Workers need this
+      package in the same version, and nothing else.
+    * ``progress``: a bar (``True``), nothing (``False``), or a function of the number of finished
+      runs and of all runs.
 
-    Raises :class:`anabranch.Error` if the spec or a scenario is wrong; rows that were made before are kept. Ctrl-C stops it
-    (``KeyboardInterrupt``), with the same promise.
+    Rows do not depend on ``jobs``, ``shard`` or ``client``, nor on interruptions and lost workers.
+
+    Raises :class:`anabranch.Error` if the spec or a scenario is invalid. Ctrl-C stops the sweep
+    (``KeyboardInterrupt``). In both cases finished rows are kept.
     """
     part = _shard(shard)
     made, policies = _made(spec, out)
@@ -88,7 +99,7 @@ def sweep(
 
 
 def result(made: native.Sweep) -> Result:
-    """The rows that are there."""
+    """The rows of all finished runs."""
     frame, missing, unmet = made.frame()
     parameters, varied = made.parameters()
     return Result(
@@ -120,7 +131,7 @@ def _read(spec: Spec, out: str | os.PathLike[str] | None) -> tuple[native.Sweep,
 
 
 _SPEC = "spec"
-"""What errors call the text that a mapping becomes, where they name no key of it."""
+"""Name of the text that is made from a mapping, in errors that refer to no key of it."""
 
 
 def _of(name: str, spec: Mapping[str, Any], scenario: Scenario, out: str | os.PathLike[str] | None) -> native.Sweep:
@@ -144,7 +155,7 @@ def _seed(number: int) -> int:
 
 
 def _threads(jobs: int | None) -> int:
-    # Below there are 64 bits, and never as many cores.
+    # The bound keeps the number within the integers of the compiled part; no machine has more cores.
     return 0 if jobs is None else min(_count(jobs, "jobs"), 2**16)
 
 

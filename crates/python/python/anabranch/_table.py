@@ -1,4 +1,4 @@
-"""Tables: what runs, models and experiments say."""
+"""Tables: results of runs, closed forms and experiments."""
 
 from __future__ import annotations
 
@@ -24,40 +24,46 @@ if TYPE_CHECKING:
 
 
 class Summary(NamedTuple):
-    """A mean and how sure it is."""
+    """A mean and its confidence interval."""
 
     n: int
-    """How many values there are."""
+    """Number of values."""
     mean: float
-    """Their mean."""
+    """Mean of the values."""
     ci95: float | None
-    """Half the width of the mean's 95 % confidence interval (Student's t); ``None`` for a single value."""
+    """Half the width of the mean's 95 % confidence interval (Student's t); ``None`` for a single
+    value.
+    """
     min: float
-    """The least."""
+    """Smallest value."""
     max: float
-    """The greatest."""
+    """Largest value."""
 
 
 class Survival(NamedTuple):
-    """The median of times of which some are known only to be longer than a run lasted (Kaplan and Meier 1958)."""
+    """The median of times, some of which are censored: known only to be longer than their run
+    (Kaplan and Meier 1958).
+    """
 
     n: int
-    """How many times there are, with those that are censored."""
+    """Number of times, including censored ones."""
     censored: int
-    """How many of them are censored."""
+    """Number of censored times."""
     median: float | None
-    """The median; ``None`` if more than half of the times are longer than what was seen of them."""
+    """The median; ``None`` if more than half of the times are longer than their observation."""
     low: float | None
-    """The lower end of its 95 % confidence interval (Brookmeyer and Crowley 1982, by log(-log S)); ``None`` if it is not known."""
+    """Lower end of the median's 95 % confidence interval (Brookmeyer and Crowley 1982, by log(-log
+    S)); ``None`` if it is unknown.
+    """
     high: float | None
-    """The upper end."""
+    """Upper end of the interval; ``None`` if it is unknown."""
 
 
 def survival(ended: Iterable[float | None], censored: Iterable[float | None]) -> Survival | None:
-    """The median of times that have ended, and of others that are longer than the values given; ``None`` among them are left out, and
-    the answer if nothing is left.
+    """Returns the median of times, of which those in ``censored`` are only known to be longer than
+    the given values. ``None`` values are ignored; without other values the result is ``None``.
 
-    Raises :class:`anabranch.Error` if one is not finite.
+    Raises :class:`anabranch.Error` if a value is not finite.
     """
     there = [[float(value) for value in values if value is not None] for values in (ended, censored)]
     found = native.survival(*there)
@@ -65,20 +71,21 @@ def survival(ended: Iterable[float | None], censored: Iterable[float | None]) ->
 
 
 def summary(values: Iterable[float | None]) -> Summary | None:
-    """Mean and 95 % confidence interval of numbers; ``None`` among them are left out, and the answer if nothing is left.
+    """Returns mean and 95 % confidence interval of numbers. ``None`` values are ignored; without
+    other values the result is ``None``.
 
-    Raises :class:`anabranch.Error` if one is not finite.
+    Raises :class:`anabranch.Error` if a value is not finite.
     """
     found = native.summary([float(value) for value in values if value is not None])
     return None if found is None else Summary(*found)
 
 
 class Table:
-    """Rows and columns, with a unit for each column that has one.
+    """Rows and columns, with units for columns.
 
-    A table is Arrow's and speaks its PyCapsule interface, so that polars, pandas, DuckDB, pyarrow and others read it without a copy;
-    :meth:`to_polars`, :meth:`to_pandas` and :meth:`to_arrow` do so. Units are metadata (``unit``) of the columns.
-    Quantities are in SI units.
+    A table is an Arrow table and implements Arrow's PyCapsule interface: polars, pandas, DuckDB,
+    pyarrow and others read it without a copy, as :meth:`to_polars`, :meth:`to_pandas` and
+    :meth:`to_arrow` do. Units are metadata (``unit``) of the columns. Quantities are in SI units.
     """
 
     def __init__(self, frame: native.Frame) -> None:
@@ -87,22 +94,23 @@ class Table:
 
     @property
     def columns(self) -> list[str]:
-        """The names of the columns."""
+        """Names of the columns."""
         return list(self._units)
 
     @property
     def units(self) -> dict[str, str]:
-        """The unit of every column that has one: ``s``, ``B``, ``bit/s``, ``J``."""
+        """Units of the columns that have one: ``s``, ``B``, ``bit/s``, ``J``."""
         return {name: unit for name, unit in self._units.items() if unit != "1"}
 
     def unit(self, column: str) -> str:
-        """A column's unit; ``1`` if it has none."""
+        """Unit of a column; ``1`` without a unit."""
         return self._units[self.resolve(column)]
 
     def resolve(self, column: str) -> str:
-        """The whole name of a column: ``latency_s`` is ``transfer.update.latency_s`` if no other column ends so.
+        """Returns the full name of a column: ``latency_s`` is ``transfer.update.latency_s`` if no
+        other column has this end.
 
-        Raises :class:`anabranch.Error` if there is none, or more than one.
+        Raises :class:`anabranch.Error` if no column or several columns match.
         """
         if column in self._units:
             return column
@@ -113,7 +121,7 @@ class Table:
             raise NoColumn(f"`{column}` may be several columns", hint="one of " + ", ".join(ends))
         import difflib
 
-        # Names are mostly written by their ends.
+        # Users mostly write the ends of names, so that these are compared too.
         known = {name.rpartition(".")[2]: name for name in reversed(self._units)} | {name: name for name in self._units}
         near = [known[name] for name in difflib.get_close_matches(str(column), known, n=1, cutoff=0.6)]
         near = near or [name for name in self._units if str(column) in name][:1]
@@ -130,42 +138,44 @@ class Table:
         return len(self._frame)
 
     def __getitem__(self, column: str) -> list[Any]:
-        """The values of a column; ``None`` where there is none."""
+        """The values of a column, ``None`` for missing ones."""
         return cast(list[Any], self._frame.values(self.resolve(column)))
 
     def __contains__(self, column: object) -> bool:
-        """Whether there is a column of this whole name."""
+        """Whether a column has this full name."""
         return isinstance(column, str) and column in self._units
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
-        """Row after row, by column, as :meth:`rows`; ``table[name]`` and ``name in table`` are about columns."""
+        """Iterates over rows, like :meth:`rows`. ``table[name]`` and ``name in table`` concern
+        columns.
+        """
         return self.rows()
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """Row after row, by column."""
+        """Iterates over rows: dictionaries by column."""
         names = self.columns
         for values in zip(*(self[name] for name in names), strict=True):
             yield dict(zip(names, values, strict=True))
 
     def summary(self, column: str) -> Summary | None:
-        """Mean and 95 % confidence interval of a column; ``None`` if all of it is null."""
+        """Mean and 95 % confidence interval of a column; ``None`` if all values are null."""
         return summary(self[column])
 
     def survival(self, column: str) -> Survival | None:
-        """The median of a latency with its 95 % confidence interval, over all runs: :meth:`summary` leaves out those in which a transfer
-        was not delivered, which takes the slowest away.
+        """Median of a latency over all runs, with its 95 % confidence interval. :meth:`summary`
+        leaves out the runs in which the transfer was not delivered, which are the slowest.
 
-        Of another column all values count as they are, and none is censored. ``None`` if all of it is null.
+        For other columns no value is censored. ``None`` if all values are null.
         """
         return survival(self[column], self._censored(column))
 
     def _censored(self, column: str) -> list[Any]:
-        """For how long runs without a latency had gone on."""
+        """Time for which transfers of runs without a latency were under way."""
         name = censored_by(self.resolve(column))
         return self[name] if name is not None and name in self else []
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """Arrow's C stream interface. A schema that is asked for is not looked at, as the interface allows."""
+        """Arrow's C stream interface. The requested schema is ignored, as the interface allows."""
         return self._frame.stream()
 
     def __arrow_c_schema__(self) -> object:
@@ -173,31 +183,39 @@ class Table:
         return self._frame.schema()
 
     def to_arrow(self) -> pyarrow.Table:
-        """The table as pyarrow's, units in the fields' metadata. Needs pyarrow (extra ``pandas``)."""
+        """Returns a pyarrow table, with units in the metadata of its fields. Needs pyarrow (extra
+        ``pandas``).
+        """
         arrow = _package("pyarrow", "pandas", "to_arrow")
         return cast("pyarrow.Table", arrow.table(self))
 
     def to_polars(self) -> polars.DataFrame:
-        """The table as polars'. Needs polars (extra ``polars``). polars keeps no metadata: units are in :attr:`units`."""
+        """Returns a polars data frame. Needs polars (extra ``polars``). polars keeps no metadata:
+        :attr:`units` has the units.
+        """
         return cast("polars.DataFrame", _package("polars", "polars", "to_polars").DataFrame(self))
 
     def to_pandas(self) -> pandas.DataFrame:
-        """The table as pandas', units in ``frame.attrs["units"]``. Needs pandas and pyarrow (extra ``pandas``)."""
+        """Returns a pandas data frame, with units in ``frame.attrs["units"]``. Needs pandas and
+        pyarrow (extra ``pandas``).
+        """
         _package("pandas", "pandas", "to_pandas")
         frame = cast("pandas.DataFrame", self.to_arrow().to_pandas())
         frame.attrs["units"] = self.units
         return frame
 
     def to_ipc(self) -> bytes:
-        """The table as an Arrow stream. The same rows make the same octets."""
+        """Returns the table as an Arrow stream. The same rows give the same bytes."""
         return self._frame.to_ipc()
 
     def write_parquet(self, path: str | os.PathLike[str]) -> None:
-        """Writes the table as Parquet; the file is there whole or not at all."""
+        """Writes the table as Parquet, completely or not at all."""
         _write(Path(path), self._frame.to_parquet())
 
     def write_csv(self, path: str | os.PathLike[str]) -> None:
-        """Writes the table as CSV, units in the header (``name [s]``); the file is there whole or not at all."""
+        """Writes the table as CSV with units in the header (``name [s]``), completely or not at
+        all.
+        """
         _write(Path(path), self._frame.to_csv())
 
     def __repr__(self) -> str:
@@ -223,14 +241,18 @@ class Table:
 
 
 def censored_by(metric: str) -> str | None:
-    """The column that has for how long runs without a latency had gone on; ``None`` if the metric is no latency of a transfer."""
+    """The column with the censored times of a latency; ``None`` if the metric is not the latency of
+    a transfer.
+    """
     place = metric.removesuffix(".latency_s")
     return f"{place}.latency_censored_s" if place != metric and place.startswith("transfer.") else None
 
 
 class Metrics(Mapping[str, Summary]):
-    """The metrics of runs by name, or by the end of a name, each with its mean and 95 % confidence interval. One that no run has is
-    ``Summary(n=0, mean=nan, ci95=None, min=nan, max=nan)``."""
+    """The metrics of runs by full name or by the end of a name, each with its mean and 95 %
+    confidence interval. A metric without a value in any run is ``Summary(n=0, mean=nan, ci95=None,
+    min=nan, max=nan)``.
+    """
 
     def __init__(self, result: Result) -> None:
         self._result = result
@@ -262,10 +284,11 @@ class Metrics(Mapping[str, Summary]):
 
 
 class Result(Table):
-    """What runs said: a row for each, in the order of points, seeds and runs.
+    """Results of runs: a row for each run, in the order of points, seeds and runs.
 
-    A row has ``point`` (a number), the parameters that differ from the scenario's text, ``seed``, ``run``, ``scenario_hash``,
-    ``version``, and every metric; a run that lacks one has null there.
+    A row has ``point`` (a number), the parameters that differ from the scenario's text, ``seed``,
+    ``run``, ``scenario_hash``, ``version``, and every metric, which is null if the run does not
+    have it.
     """
 
     def __init__(
@@ -282,27 +305,28 @@ class Result(Table):
         super().__init__(frame)
         self._made = made
         self.name: str = name
-        """What the sweep or the scenario is called."""
+        """Name of the sweep or the scenario."""
         self.parameters: list[str] = list(parameters)
-        """The parameters that differ from the scenario's text: columns, by their paths."""
+        """Parameters that differ from the scenario's text: columns named by their paths."""
         self.varied: list[str] = list(varied)
-        """Those of them that tell points apart."""
+        """The parameters that distinguish points."""
         self.missing: int = missing
-        """Runs that are not there, as those of other shards."""
+        """Number of runs without a row, such as those of other shards."""
         self.unmet: list[int] = list(unmet)
-        """Points whose mean is not known as well as it was to be."""
+        """Points whose confidence interval is wider than requested."""
 
     def __getstate__(self) -> dict[str, Any]:
-        # What has made the rows stays where it is.
+        # The sweep behind the rows is not pickled.
         return {**super().__getstate__(), "_made": None}
 
     @property
     def metrics(self) -> Metrics:
-        """The metrics by name, each summed up over all rows."""
+        """The metrics by name, each over all rows."""
         return Metrics(self)
 
     def groups(self, by: str | Sequence[str], metric: str) -> dict[Any, list[Any]]:
-        """The values of a metric, by the value (or the values) of one or several columns, in the order of rows."""
+        """Returns the values of a metric in the order of rows, grouped by one or several
+        columns."""
         keys = [self[by]] if isinstance(by, str) else [self[name] for name in by]
         groups: dict[Any, list[Any]] = {}
         for key, value in zip(zip(*keys, strict=True), self[metric], strict=True):
@@ -310,48 +334,58 @@ class Result(Table):
         return groups
 
     def events(self, row: int = 0) -> Table:
-        """What happened in the run of a row: packets sent, received, lost and discarded, frames, connections, faults.
+        """Returns the events of the run of a row: packets sent, received, lost and discarded,
+        frames, connections, faults.
 
-        The run is made again, with the same outcome. A row for each event: ``time``, ``event``, ``node``, ``link``, ``packet``,
-        ``flow``, ``bytes``, ``seq`` and ``len`` (of TCP segments and parts of files), ``value`` (seconds until a packet leaves its
-        queue, or that a frame takes; a new rate in bit/s) and ``detail`` (the reason of a loss, a note).
+        The run is repeated with the same outcome. Each event has a row with ``time``, ``event``,
+        ``node``, ``link``, ``packet``, ``flow``, ``bytes``, ``seq`` and ``len`` (of TCP segments
+        and parts of files), ``value`` (seconds until a packet leaves its queue, or duration of a
+        frame; a new rate in bit/s) and ``detail`` (the reason of a loss, a note).
 
-        Raises :class:`anabranch.Error` if the result was unpickled or read from a file, or is of an experiment.
+        Raises :class:`anabranch.Error` if the result was unpickled, was read from a file, or
+        belongs to an experiment.
         """
         return Table(native.event_table(self._record(row, "events")))
 
     def series(self, row: int = 0, *, every: str = "100 ms") -> dict[str, Table]:
-        """Time series of the run of a row, by name: ``connections`` (windows, round trips, octets), ``queues`` of cables,
-        ``radios`` (energy) and ``rdca`` (rates of senders); ``flows`` has a row for each flow of probes of that kind. What has no row is
-        left out.
+        """Returns time series of the run of a row, by name: ``connections`` (windows, round-trip
+        times, bytes), ``queues`` of cables, ``radios`` (energy) and ``rdca`` (rates of senders);
+        ``flows`` has a row for each flow of probes of that kind. Tables without rows are left out.
 
-        The run is made again, with the same outcome. A row says how things stand from ``time_s`` on; there is one at each multiple of
-        ``every`` at which something differs from the row before, and at the end. The columns are those of ``anabranch run --series``.
+        The run is repeated with the same outcome. A row describes the state from ``time_s`` on. A
+        row is written at each multiple of ``every`` at which a value differs from the previous row,
+        and at the end. The columns are those of ``anabranch run --series``.
 
-        Raises :class:`anabranch.Error` as :meth:`events`, and if ``every`` is no time.
+        Raises :class:`anabranch.Error` like :meth:`events`, and if ``every`` is not a time.
         """
         made, point, seed, run = self._again(row)
         return {name: Table(frame) for name, frame in made.series(point, seed, run, every)}
 
     def replay(self, row: int = 0, *, start: float = 0.0, end: float | None = None, limit: int = 5_000_000) -> Replay:
-        """The run of a row as a page that replays it, inline in notebooks, as ``anabranch view`` makes it.
+        """Returns a page that replays the run of a row, as ``anabranch view`` makes it. Notebooks
+        show it inline.
 
-        ``start`` and ``end`` are seconds of the run, ``limit`` is the largest number of rows of the page. The run is made again.
+        ``start`` and ``end`` are seconds of the run, ``limit`` is the largest number of rows of the
+        page. The run is repeated.
 
-        Raises :class:`anabranch.Error` as :meth:`events`, and if there is more than ``limit``.
+        Raises :class:`anabranch.Error` like :meth:`events`, and if the page would exceed ``limit``.
         """
         return Replay(native.replay_page(self._record(row, "events"), start, end, limit))
 
     def capture(self, path: str | os.PathLike[str], row: int = 0) -> None:
-        """Writes every packet of the run of a row as pcapng for Wireshark, as ``anabranch run --pcap``. The run is made again."""
+        """Writes every packet of the run of a row as pcapng for Wireshark, like ``anabranch run
+        --pcap``. The run is repeated.
+        """
         _write(Path(path), self._record(row, "capture"))
 
     def write_events(self, path: str | os.PathLike[str], row: int = 0) -> None:
-        """Writes the event log of the run of a row, for ``anabranch view``, as ``anabranch run --events``."""
+        """Writes the event log of the run of a row for ``anabranch view``, like ``anabranch run
+        --events``.
+        """
         _write(Path(path), self._record(row, "events"))
 
     def write_trace(self, path: str | os.PathLike[str], row: int = 0) -> None:
-        """Writes everything that happens in the run of a row as text, as ``anabranch run --trace``."""
+        """Writes the events of the run of a row as text, like ``anabranch run --trace``."""
         _write(Path(path), self._record(row, "trace"))
 
     def _record(self, row: int, what: str) -> bytes:
@@ -359,7 +393,7 @@ class Result(Table):
         return made.record(point, seed, run, what)
 
     def _again(self, row: int) -> tuple[native.Sweep, int, int, int]:
-        """What can make the run of a row again, and its point, seed and number."""
+        """The sweep that can repeat the run of a row, and the row's point, seed and run number."""
         if self._made is None:
             hint = "run its scenario again: the same seed and run number make the same run"
             raise Error("a result that was unpickled or read from a file cannot make its runs again", hint=hint)
@@ -369,11 +403,13 @@ class Result(Table):
         return self._made, self["point"][row], self["seed"][row], self["run"][row]
 
     def means(self, metric: str, by: str | Sequence[str] | None = None) -> Table:
-        """Mean and 95 % confidence interval of a metric at every point, or by the columns that ``by`` names.
+        """Returns mean and 95 % confidence interval of a metric for every point, or by the columns
+        that ``by`` names.
 
-        A table with these columns and ``n``, ``mean``, ``ci95``, ``min``, ``max``, ``missing`` (runs that lack the metric). If the metric
-        is the latency of a transfer that was not delivered in some run, it has ``median``, ``median_low``, ``median_high`` and
-        ``censored`` too, as :meth:`survival`.
+        The table has these columns and ``n``, ``mean``, ``ci95``, ``min``, ``max``, ``missing``
+        (number of runs without the metric). If the metric is the latency of a transfer that was not
+        delivered in some run, it also has ``median``, ``median_low``, ``median_high`` and
+        ``censored``, as in :meth:`survival`.
         """
         names = [by] if isinstance(by, str) else list(by if by is not None else self.varied)
         names = [self.resolve(name) for name in names]
@@ -402,11 +438,12 @@ class Result(Table):
         return table(columns)
 
     def to_xarray(self) -> xarray.Dataset:
-        """The metrics as xarray's labelled arrays. Needs xarray (extra ``xarray``).
+        """Returns the metrics as an xarray data set. Needs xarray (extra ``xarray``).
 
-        Dimensions are the parameters that vary, ``seed`` and ``run``. Points that make no whole grid, as those of ``zip``, ``point``
-        and ``sample``, are one dimension ``point``, and the parameters are coordinates along it. Parameters that are fixed are
-        scalar coordinates. Units are in the attribute ``units``. A run that is missing, or has no such metric, is ``nan``.
+        Dimensions are the parameters that vary, ``seed`` and ``run``. If the points do not form a
+        complete grid, such as those of ``zip``, ``point`` and ``sample``, they are one dimension
+        ``point``, and the parameters are coordinates along it. Constant parameters are scalar
+        coordinates. Units are in the attribute ``units``. A missing run or metric is ``nan``.
         """
         from ._xarray import dataset
 
@@ -414,20 +451,20 @@ class Result(Table):
 
     def _shown(self) -> list[str]:
         first = ["point", *self.parameters, "seed", "run"]
-        # What transfers say is why most people are here.
+        # Metrics of transfers come first, because most users look for them.
         metrics = sorted(self.metrics, key=lambda name: not name.startswith("transfer."))
         return [*first, *metrics[: max(12 - len(first), 4)]]
 
 
 class Replay:
-    """A page that replays a run. Notebooks show it inline; it loads nothing."""
+    """A page that replays a run. Notebooks show it inline. The page loads no other files."""
 
     def __init__(self, page: str) -> None:
         self.html: str = page
-        """The page."""
+        """The HTML of the page."""
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """Writes the page to a file, for a browser."""
+        """Writes the page to a file for a browser."""
         _write(Path(path), self.html.encode())
 
     def _repr_html_(self) -> str:
@@ -439,8 +476,9 @@ class Replay:
 
 
 def read_parquet(path: str | os.PathLike[str]) -> Result:
-    """Reads a result that :meth:`Table.write_parquet` has written, or a sweep of the program (``table.parquet`` in its folder; the folder
-    will do). Rows, axes, units and seeds are those that were written; to make its runs again needs the scenario.
+    """Reads a result from a file of :meth:`Table.write_parquet`, or from the sweep folder of the
+    command-line program or its ``table.parquet``. Rows, axes, units and seeds are preserved. The
+    runs cannot be repeated, because the file does not contain the scenario.
 
     Raises :class:`anabranch.Error` if the file cannot be read, or has no rows of runs.
     """
@@ -466,7 +504,7 @@ def read_parquet(path: str | os.PathLike[str]) -> Result:
 
 
 def table(columns: Iterable[tuple[str, str, Sequence[object]]]) -> Table:
-    """A table of columns: name, unit, values."""
+    """Creates a table from columns: name, unit, values."""
     return Table(native.Frame.of([(name, unit, _kind(values), _plain(values)) for name, unit, values in columns]))
 
 
@@ -476,7 +514,7 @@ def _kind(values: Sequence[object]) -> str:
         return "bool"
     if kinds == {int}:
         return "int"
-    # A column of nulls is one of numbers that nobody has.
+    # A column of nulls only counts as a column of numbers.
     return "float" if kinds <= {int, float} else "str"
 
 
@@ -500,7 +538,7 @@ def _package(name: str, extra: str, what: str) -> ModuleType:
 
 
 def _write(path: Path, content: bytes) -> None:
-    # Beside its place, so that putting it there is one step.
+    # In the same folder, so that `os.replace` is atomic.
     beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
         try:

@@ -11,12 +11,13 @@ from contextlib import contextmanager
 from ._error import Error
 
 HEAD = "# made by the package anabranch from Python values"
-"""The first line of a text that is made: errors about the text as a whole have its place."""
+"""First line of a generated text, to which errors about the text as a whole refer."""
 
 
 def document(values: Mapping[str, object]) -> tuple[str, list[str]]:
-    """Values as the text of a TOML file, one key a line, and for each line what it says: the path of its key as the caller has
-    written it."""
+    """Converts values to the text of a TOML file with one key per line, and returns with it for
+    each line the path of its key as the caller wrote it.
+    """
     lines, paths = [HEAD], [""]
 
     def entry(line: str, path: str) -> None:
@@ -27,7 +28,7 @@ def document(values: Mapping[str, object]) -> tuple[str, list[str]]:
         tables = {}
         for key, value in values.items():
             below = _below(path, str(key))
-            # TOML has no null: a key without a value is one that is not there.
+            # TOML has no null: a key with the value `None` is left out.
             if value is None:
                 continue
             if isinstance(value, Mapping) or _is_tables(value):
@@ -59,7 +60,7 @@ def _is_tables(value: object) -> bool:
 
 
 def _below(path: str, key: str) -> str:
-    # A key that is a path itself, as in the grid of a sweep.
+    # A key that is itself a path, as in the grid of a sweep.
     if "." in key:
         return f'{path}["{key}"]'
     return f"{path}.{key}" if path else key
@@ -67,7 +68,9 @@ def _below(path: str, key: str) -> str:
 
 @contextmanager
 def said(name: str, paths: Sequence[str] | None) -> Iterator[None]:
-    """Errors that have their place in the text called ``name`` get the path that stands there, if the text was made of values."""
+    """Replaces the place of an error in the text called ``name`` by the path of the value, if the
+    text was made from values.
+    """
     try:
         yield
     except Error as error:
@@ -80,8 +83,8 @@ def said(name: str, paths: Sequence[str] | None) -> Iterator[None]:
 
 
 def toml(value: object) -> str:
-    """A value as it stands to the right of ``=`` in TOML; tables are inline."""
-    # numpy's scalars and arrays.
+    """A value in TOML syntax, for the right side of ``=``; tables are inline."""
+    # Scalars and arrays of numpy.
     if not isinstance(value, bool | int | float | str) and callable(getattr(value, "tolist", None)):
         value = value.tolist()  # type: ignore[attr-defined]
     if isinstance(value, bool):
@@ -91,11 +94,11 @@ def toml(value: object) -> str:
             raise Error(f"{value} is too large a number for a scenario")
         return str(int(value))
     if isinstance(value, float):
-        # Its own words, whatever a subclass such as numpy's `float64` prints.
+        # The `repr` of a subclass, such as numpy's `float64`, is not valid TOML.
         value = float(value)
         return repr(value) if math.isfinite(value) else str(value)
     if isinstance(value, str):
-        # JSON lets a delete stand as it is, TOML does not.
+        # JSON allows an unescaped DEL (U+007F), TOML does not.
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{toml(str(key))} = {toml(item)}" for key, item in value.items()) + "}"

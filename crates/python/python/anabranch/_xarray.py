@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 
 
 def dataset(result: Result) -> xarray.Dataset:
-    """The metrics of a result over its axes, seeds and runs: see :meth:`anabranch.Result.to_xarray`."""
+    """The metrics of a result over its axes, seeds and runs: see
+    :meth:`anabranch.Result.to_xarray`.
+    """
     try:
         import numpy
         import xarray
@@ -27,7 +29,7 @@ def dataset(result: Result) -> xarray.Dataset:
     axes = [list(dict.fromkeys(point[i] for point in points.values())) for i in range(len(result.varied))]
     grid = bool(axes) and math.prod(map(len, axes)) == len(points) == len(set(points.values()))
     seeds, runs = list(dict.fromkeys(result["seed"])), sorted(set(result["run"]))
-    # Where a point stands: on every axis, or, of points that make no grid, in their order.
+    # Index of each point: on every axis of a grid, else in the order of the points.
     if grid:
         dims, shape = [*result.varied], [len(axis) for axis in axes]
         places = {

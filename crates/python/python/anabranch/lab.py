@@ -1,4 +1,4 @@
-"""The papers' experiments: families of simulations, spanned by parameters."""
+"""The papers' experiments: families of simulations with parameters."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class Parameter:
     name: str
     """Its name."""
     default: str
-    """Its default, as one would write it."""
+    """Its default, in the syntax of ``--set``."""
     takes: str
-    """What it takes: a unit's example, or the words that it knows."""
+    """Accepted values: an example with a unit, or a list of words."""
     about: str
-    """What it is."""
+    """Its meaning."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Metric:
     unit: str
     """Its unit: ``1``, ``s``, ``B``, ``bit/s``."""
     about: str
-    """What it is."""
+    """Its meaning."""
 
 
 @dataclass(frozen=True)
@@ -50,19 +50,21 @@ class Experiment:
     name: str
     """Its name."""
     about: str
-    """What it is."""
+    """Its subject."""
     parameters: tuple[Parameter, ...]
     """Its parameters."""
     metrics: tuple[Metric, ...]
     """Its metrics."""
     arrays: tuple[Metric, ...]
-    """Its metrics that are several numbers each, as one for each node."""
+    """Its metrics that are arrays, such as one number for each node."""
 
 
 class Points(Table):
-    """Points of an experiment, a row each: every parameter, ``runs``, ``seed``, and for each metric its mean over the runs (the metric's own name),
-    ``.ci95`` (half the width of the mean's 95 % confidence interval), ``.min``, ``.max`` and ``.missing`` (runs without it). Of a metric
-    that is an array, each element is a metric: ``name.0``."""
+    """Points of an experiment, one row each: every parameter, ``runs``, ``seed``, and for each
+    metric its mean over the runs (under the metric's own name), ``.ci95`` (half the width of the
+    mean's 95 % confidence interval), ``.min``, ``.max`` and ``.missing`` (number of runs without
+    it). Each element of an array metric is a metric: ``name.0``.
+    """
 
     def __init__(self, experiment: Experiment, varied: Sequence[str], records: Sequence[Mapping[str, Any]]) -> None:
         columns: list[tuple[str, str, list[Any]]] = []
@@ -81,18 +83,18 @@ class Points(Table):
                 columns.append((f"{name}.missing", "1", [one["missing"] for one in each]))
         super().__init__(native.Frame.of([(name, unit, _kind(v), _plain(v)) for name, unit, v in columns]))
         self.experiment: Experiment = experiment
-        """Which experiment."""
+        """The experiment."""
         self.varied: list[str] = list(varied)
-        """The parameters that tell points apart."""
+        """The parameters that distinguish points."""
         self.metrics: list[str] = names
-        """The metrics: columns."""
+        """Columns of the metrics."""
 
     def _shown(self) -> list[str]:
         return [*self.varied, "runs", *self.metrics[:6]]
 
 
 def experiments() -> dict[str, Experiment]:
-    """The experiments by name, with their parameters, defaults and metrics."""
+    """Returns the experiments by name, with their parameters, defaults and metrics."""
     found = {}
     for text in native.lab_list():
         said = json.loads(text)
@@ -116,12 +118,15 @@ def run(
     progress: Progress = False,
     **more: Any,
 ) -> Points:
-    """Runs a point of an experiment, or a grid, so many times each, and returns a row for each point.
+    """Runs a point or a grid of an experiment, each point a number of times, and returns a row for
+    each point.
 
-    Parameters go by mapping or by keyword; a list makes an axis of a grid, of which the last is the fastest, and a text such as
-    ``"5ms+10ms"`` one value for each gateway. ``seed`` is the root of all random streams.
+    Parameters are given as a mapping or as keywords. A list is an axis of a grid, the last of which
+    varies fastest; a string such as ``"5ms+10ms"`` has one value for each gateway. ``seed`` is the
+    root of all random streams.
 
-    Raises :class:`anabranch.Error` if there is no such experiment or parameter, or a value cannot be. Ctrl-C stops it.
+    Raises :class:`anabranch.Error` if the experiment or a parameter does not exist, or a value is
+    invalid. Ctrl-C stops it.
     """
     if runs < 1:
         raise Error(f"`runs` is {runs}", hint="`runs` is at least 1")
@@ -146,12 +151,14 @@ def rows(
     progress: Progress = False,
     **more: Any,
 ) -> Result:
-    """The runs of :func:`run` one by one: a row for each run, as :func:`anabranch.sweep` has them.
+    """Makes the runs of :func:`run`, and returns a row for each run, like :func:`anabranch.sweep`.
 
-    Parameters go as in :func:`run`. ``out`` is the folder where rows are kept, and ``client`` a client of Dask distributed; both,
-    ``jobs`` and ``shard`` are those of :func:`anabranch.sweep`. The means of the rows are those of :func:`run`.
+    Parameters are given as in :func:`run`. ``out`` is the folder in which rows are stored,
+    ``client`` a client of Dask distributed; both, ``jobs`` and ``shard`` are those of
+    :func:`anabranch.sweep`. The means of the rows are those of :func:`run`.
 
-    Raises :class:`anabranch.Error` if there is no such experiment or parameter, or a value cannot be.
+    Raises :class:`anabranch.Error` if the experiment or a parameter does not exist, or a value is
+    invalid.
     """
     from ._sweep import sweep
 
@@ -175,7 +182,9 @@ def _is_axis(value: Any) -> bool:
 
 
 def _elements(name: str, found: Sequence[Mapping[str, Any]]) -> list[tuple[str, list[dict[str, Any]]]]:
-    """A metric of every point, or the elements of an array, of which points may have more or fewer."""
+    """A metric of every point, or each element of an array metric, whose length may differ between
+    points.
+    """
     if not any(isinstance(one["mean"], list) for one in found):
         return [(name, [{**one, "missing": one.get("missing", 0)} for one in found])]
     longest = max(len(one["mean"]) for one in found)

@@ -1,8 +1,9 @@
-"""The closed forms of the papers: answers in no time, without a simulation.
+"""Closed forms of the papers, evaluated without a simulation.
 
-Every function returns a :class:`Plan`: a table, and the answers that are one number each in :attr:`Plan.facts`. ``printed=True`` takes
-the papers' equations to the letter, errata kept. Times are seconds or texts such as ``"25 ms"``; sizes octets or texts such as
-``"129 kB"``; rates bit/s or texts such as ``"250 kbit/s"``.
+Every function returns a :class:`Plan`: a table, and single numbers in :attr:`Plan.facts`.
+``printed=True`` uses the papers' equations as printed, including their errors. Times are seconds or
+strings such as ``"25 ms"``; sizes are bytes or strings such as ``"129 kB"``; rates are bit/s or
+strings such as ``"250 kbit/s"``.
 """
 
 from __future__ import annotations
@@ -17,20 +18,22 @@ from ._table import Table, _kind, _plain
 from .lab import _assignments
 
 Phy = Literal["oqpsk250", "fsk100", "cellular"]
-"""What a hop goes over: IEEE 802.15.4 at 250 kbit/s or 100 kbit/s, or a cellular network."""
+"""Link type of a hop: IEEE 802.15.4 at 250 kbit/s or 100 kbit/s, or a cellular network."""
 
 
 class Plan(Table):
-    """What a closed form says."""
+    """Result of a closed form."""
 
     def __init__(self, model: str, facts: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> None:
         names = list(dict.fromkeys(name for row in rows for name in row))
         columns = [(name, _unit(name), [row.get(name) for row in rows]) for name in names]
         super().__init__(native.Frame.of([(name, unit, _kind(v), _plain(v)) for name, unit, v in columns]))
         self.model = model
-        """Which one."""
+        """Name of the closed form."""
         self.facts: dict[str, Any] = dict(facts)
-        """The answers that are one number each, by name. The unit is the end of the name: ``_s``, ``_bytes``; what has none has none."""
+        """Single numbers by name. The end of the name is the unit: ``_s``, ``_bytes``; other names
+        have no unit.
+        """
 
     def __repr__(self) -> str:
         facts = ", ".join(f"{name}={value:.6g}" for name, value in self.facts.items() if isinstance(value, float))
@@ -38,11 +41,12 @@ class Plan(Table):
 
 
 def set(parameters: Mapping[str, Any] | None = None, /, *, printed: bool = False, **more: Any) -> Plan:  # noqa: A001
-    """The latency of a SET transfer by number of gateways, its parts, and the best number.
+    """Latency of a SET transfer by number of gateways, its parts, and the best number of gateways.
 
-    ``parameters`` are those of the experiment ``set`` (:func:`anabranch.lab.experiments`), by mapping or by keyword; a list of values
-    plans for each. Rows: the parameters that were given, ``gateways``, ``latency_s`` and its parts, and whether that number is
-    ``best``. Facts, if there is one combination: ``best_gateways``, ``latency_s``.
+    ``parameters`` are those of the experiment ``set`` (:func:`anabranch.lab.experiments`), as a
+    mapping or as keywords; a list of values gives a plan for each. Rows: the given parameters,
+    ``gateways``, ``latency_s`` and its parts, and whether this number is ``best``. Facts, if there
+    is one combination: ``best_gateways``, ``latency_s``.
     """
     given = {**(parameters or {}), **more}
     answers = [json.loads(text) for text in native.plan_set(_assignments(given), printed)]
@@ -65,10 +69,12 @@ def csma(
     phy: Phy = "fsk100",
     printed: bool = False,
 ) -> Plan:
-    """IEEE 802.15.4 channel access: back-off periods until a node gains the channel, and how likely it does.
+    """IEEE 802.15.4 channel access: number of back-off periods until a node gains the channel, and
+    its probability.
 
-    ``busy`` is the chance that the channel is found busy, or one for each period in turn, of which the last holds for ever.
-    Rows: one for each back-off, ``window`` in periods, ``p_reached``, ``p_busy``. Facts: ``n_bp`` (mean periods), ``p_won``, ``p_lost``,
+    ``busy`` is the probability that the channel is found busy, or one for each period in turn, of
+    which the last applies to all later periods. Rows: one for each back-off, ``window`` in periods,
+    ``p_reached``, ``p_busy``. Facts: ``n_bp`` (mean number of periods), ``p_won``, ``p_lost``,
     ``delay_s``, and both means for attempts that are won or lost.
     """
     backoff = {"min_be": min_be, "max_be": max_be, "backoffs": backoffs}
@@ -99,20 +105,22 @@ def rtt(
     backoffs: int = 4,
     printed: bool = False,
 ) -> Plan:
-    """Round-trip time over a way of 802.15.4 and cellular hops, and its parts.
+    """Round-trip time over a path of 802.15.4 and cellular hops, and its parts.
 
-    ``phy``, ``busy`` (the chance that a transmitter finds the channel busy) and ``rate`` (packets a second that it has to send, those of
-    others included) are one for all hops, or one for each from the node on; ``back_busy`` and ``back_rate`` those of the way back,
-    from the data centre on (default: it takes as long). ``access`` is whether channel access is the mean over any attempt or
-    over those that are won. ``payload`` and ``header`` are octets of a packet, ``queue`` packets that a node holds at most.
-    Rows: a hop each, ``way`` there or back, the parts of its time. Facts: ``rtt_s``, ``syn_s``, ``ack_s``, ``first_packet_s``,
-    ``next_packet_s``, ``p_gained``.
+    ``phy``, ``busy`` (probability that a transmitter finds the channel busy) and ``rate`` (packets
+    per second that it has to send, including those of others) are one value for all hops, or one
+    for each hop from the node on. ``back_busy`` and ``back_rate`` are those of the reverse path,
+    from the data centre on (default: the same time). ``access`` selects the mean of channel access
+    over all attempts or over those that are won. ``payload`` and ``header`` are bytes of a packet,
+    ``queue`` is the largest number of packets that a node holds. Rows: one for each hop, with
+    ``way`` there or back, and the parts of its time. Facts: ``rtt_s``, ``syn_s``, ``ack_s``,
+    ``first_packet_s``, ``next_packet_s``, ``p_gained``.
     """
     packets = _packets(payload, header, queue, cellular_rate, cellular_delay, (min_be, max_be, backoffs), printed)
     there = _hops(hops, phy, busy, rate)
     back = None
     if back_busy is not None or back_rate is not None:
-        # The way back begins where the way there ends.
+        # The reverse path begins at the last hop.
         back = {
             "phy": there["phy"][::-1],
             "busy": there["busy"][::-1] if back_busy is None else _each("back_busy", back_busy, hops),
@@ -129,9 +137,11 @@ def rtt(
 
 
 class Path(TypedDict, total=False):
-    """A path of :func:`schedule`: either ``hops``, ``phy``, ``busy`` and ``rate`` as in :func:`rtt`, or ``rtt``, ``first`` (the first packet's
-    delivery) and ``next`` (each further one), in seconds or texts. Both: ``loss`` (a probability), ``cwnd``, ``ssthresh``, ``w_min``,
-    ``w_max`` (packets), ``rto``."""
+    """A path of :func:`schedule`: either ``hops``, ``phy``, ``busy`` and ``rate`` as in
+    :func:`rtt`, or ``rtt``, ``first`` (delivery time of the first packet) and ``next`` (of each
+    further one), in seconds or strings. Both: ``loss`` (a probability), ``cwnd``, ``ssthresh``,
+    ``w_min``, ``w_max`` (packets), ``rto``.
+    """
 
     hops: int
     phy: Phy | Sequence[Phy]
@@ -161,10 +171,10 @@ def schedule(
     backoffs: int = 4,
     printed: bool = False,
 ) -> Plan:
-    """Multipath TCP: packets for each path before the next slower one delivers its first.
+    """Multipath TCP: packets for each path before the next slower path delivers its first packet.
 
-    Rows: a path each, the fastest first, with its number, its times, its window, the ``expected`` number of packets and
-    ``packets``. Facts: ``packets`` of all paths.
+    Rows: one for each path, the fastest first, with its number, its times, its window, the
+    ``expected`` number of packets and ``packets``. Facts: ``packets`` of all paths.
     """
     packets = _packets(payload, header, queue, cellular_rate, cellular_delay, (min_be, max_be, backoffs), printed)
     answer = json.loads(native.plan_schedule([_path(i, path) for i, path in enumerate(paths, start=1)], packets))
@@ -187,12 +197,15 @@ def sockbuf(
     cycles: int = 2000,
     period: float | str = "500 ms",
 ) -> Plan:
-    """Send buffers under control: gains, roots, overshoot and settling after a step of the demand.
+    """Controlled send buffers: gains, roots, overshoot and settling time after a step of the
+    demand.
 
-    ``gains`` are the paper's or the better damped ones, each of which ``kp``, ``ki``, ``kd`` may replace, and ``times`` all multiplies.
-    The buffer is ``before`` octets and is to be ``after``, between ``least`` and ``pool``; ``lag`` is the time constant with which
-    the demand becomes known, in cycles; ``period`` the time between two decisions. Rows: the size after each cycle. Facts:
-    ``stable``, ``stable_up_to_times``, ``overshoot`` (share of the step), ``rise_s``, ``settling_s`` (within 2 %), and the roots' moduli.
+    ``gains`` selects the paper's gains or the better damped ones. ``kp``, ``ki``, ``kd`` replace
+    single gains, and ``times`` multiplies all. The buffer has ``before`` bytes and the demand is
+    ``after`` bytes, between ``least`` and ``pool``. ``lag`` is the time constant with which the
+    demand becomes known, in cycles; ``period`` is the time between two decisions. Rows: the size
+    after each cycle. Facts: ``stable``, ``stable_up_to_times``, ``overshoot`` (share of the step),
+    ``rise_s``, ``settling_s`` (within 2 %), and the roots' moduli.
     """
     if not 1 <= cycles <= 1_000_000:
         raise Error(f"`cycles` is {cycles}", hint="1 to 1,000,000")

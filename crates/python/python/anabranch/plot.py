@@ -1,8 +1,8 @@
-"""Pictures, in one call each. They need matplotlib (extra ``plot``).
+"""Plots, each in one call. They need matplotlib (extra ``plot``).
 
-Every function takes ``ax`` (default: axes of a new figure) and returns the axes, so that titles, scales and files are matplotlib's
-business. Axes have units; lines differ in colour, marker and dashes, so that neither eyes nor printers that know no
-colours lose one.
+Every function takes ``ax`` (default: axes of a new figure) and returns the axes, so that titles,
+scales and files are set with matplotlib. Axes have units. Lines differ in colour, marker and
+dashes, so that they can be distinguished without colours.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from .lab import Points
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-"""Okabe and Ito's colours, which people tell apart whatever colours they see; without the yellow, which is too light for a line."""
+"""Colours of Okabe and Ito, which can be distinguished with colour vision deficiencies; without the
+yellow, which is too light for a line.
+"""
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 DASHES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)))
 
@@ -33,12 +35,14 @@ def metric(
     by: str | Sequence[str] | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """A metric's mean over a parameter, with its 95 % confidence interval.
+    """Plots the mean of a metric over a parameter, with its 95 % confidence interval.
 
-    ``results`` is a result of :func:`anabranch.sweep` or :func:`anabranch.lab.run`, or several by the names of their lines. ``over`` is the
-    parameter on the x axis (default: the one that varies), ``by`` one whose values are lines of their own, or several together.
+    ``results`` is a result of :func:`anabranch.sweep` or :func:`anabranch.lab.run`, or several by
+    the names of their lines. ``over`` is the parameter on the x axis (default: the one that
+    varies). ``by`` is a parameter, or several, with one line for each value.
 
-    Raises :class:`anabranch.Error` if nothing or too much varies, or no run has the metric.
+    Raises :class:`anabranch.Error` if no parameter or too many parameters vary, or if no run has
+    the metric.
     """
     ax = _axes(ax)
     given: Mapping[str, Result | Points] = results if isinstance(results, Mapping) else {"": results}
@@ -62,12 +66,13 @@ def metric(
 
 
 def ratio(comparison: Comparison, over: str | None = None, *, ax: Axes | None = None) -> Axes:
-    """The ratios of a :func:`anabranch.compare` over a parameter, a line for each variant, with their 95 % confidence intervals and
-    the baseline at 1.
+    """Plots the ratios of a :func:`anabranch.compare` over a parameter, a line for each variant,
+    with their 95 % confidence intervals and the baseline at 1.
 
-    ``over`` is the parameter on the x axis (default: the one that varies beside the variants).
+    ``over`` is the parameter on the x axis (default: the one that varies in addition to the
+    variants).
 
-    Raises :class:`anabranch.Error` if it is not clear which parameter is meant, or there is no ratio.
+    Raises :class:`anabranch.Error` if the parameter is ambiguous, or if there is no ratio.
     """
     if over is None and len(comparison.axes) != 1:
         known = ", ".join(comparison.axes) or "nothing does"
@@ -97,7 +102,7 @@ def ratio(comparison: Comparison, over: str | None = None, *, ax: Axes | None = 
 
 
 def _draw(ax: Axes, lines: Sequence[tuple[str, list[Any], list[float], list[float]]]) -> None:
-    """Lines with their names, places, means and half-widths."""
+    """Draws lines with their names, x values, means and half-widths."""
     ticks = _ticks(lines)
     for i, (name, xs, means, cis) in enumerate(lines):
         places = [ticks[x] for x in xs] if ticks else xs
@@ -106,7 +111,7 @@ def _draw(ax: Axes, lines: Sequence[tuple[str, list[Any], list[float], list[floa
     if ticks:
         ax.set_xticks(list(ticks.values()), [_text(value) for value in ticks])
     elif all(isinstance(x, int) for _, xs, _, _ in lines for x in xs):
-        # There is no gateway and a half.
+        # Integer parameters, such as the number of gateways, have integer ticks only.
         from matplotlib.ticker import MaxNLocator
 
         ax.xaxis.set_major_locator(MaxNLocator(integer=True))
@@ -120,12 +125,14 @@ def series(
     label: str | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """A column of a time series (:meth:`anabranch.Result.series`) over time, a line of steps for each connection, link, node or sender.
+    """Plots a column of a time series (:meth:`anabranch.Result.series`) over time, as steps, with a
+    line for each connection, link, node or sender.
 
-    ``where`` has the values of other columns that rows must have, as in ``{"node": "a"}``, ``label`` is the name of a line that is alone.
-    Where there is no value, as of a threshold that is unbounded, a line has a gap.
+    ``where`` selects rows by the values of other columns, such as ``{"node": "a"}``. ``label`` is
+    the name of a single line. A line has a gap where there is no value, such as an unbounded
+    threshold.
 
-    Raises :class:`anabranch.Error` if no row is left, or ``label`` is to name several lines.
+    Raises :class:`anabranch.Error` if no row is left, or if ``label`` is given for several lines.
     """
     wanted = where or {}
     for name in (column, *wanted):
@@ -146,27 +153,28 @@ def series(
     differ = [i for i, _ in enumerate(names) if len({line[i] for line in lines}) > 1]
     for line, (times, values) in lines.items():
         parts = [f"{names[i]} {_text(int(line[i]) if isinstance(line[i], float) else line[i])}" for i in differ if line[i] is not None]
-        # Lines of one table may be drawn one by one into the same axes.
+        # Styles continue after the lines that are already in these axes.
         style = {**_style(len(ax.lines)), "marker": None}
         ax.step(times, values, where="post", label=label or ", ".join(parts) or None, linewidth=1.2, **style)
     _finish(ax, "time_s [s]", f"{column} [{table.unit(column)}]", False)
     if label is not None or differ:
-        # Lines go up and down everywhere below.
+        # Above the axes, because step lines may cross every place within them.
         ax.legend(frameon=False, fontsize="small", loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=3)
     return ax
 
 
 _OWN = ("node", "port", "peer", "peer_port", "subflow", "link", "traffic")
-"""The columns that tell connections, links, nodes and senders apart."""
+"""Columns that distinguish connections, links, nodes and senders."""
 
 
 def cdf(
     results: Result | Mapping[str, Result], metric: str, *, by: str | None = None, ax: Axes | None = None
 ) -> Axes:
-    """The distribution of a metric over runs: for each value, the share of all runs that have it or less.
+    """Plots the distribution of a metric over runs: for each value, the share of all runs with at
+    most this value.
 
-    A run without the metric, as a transfer that did not end has no latency, counts as more than any value: such a curve ends
-    below 1. ``by`` is a parameter whose values are lines of their own.
+    A run without the metric, such as the latency of an undelivered transfer, counts as larger than
+    any value: its curve ends below 1. ``by`` is a parameter with one line for each value.
 
     Raises :class:`anabranch.Error` if no run has the metric.
     """
@@ -200,12 +208,15 @@ def cdf(
 def compare(
     left: Result, right: Result, metric: str, *, labels: Sequence[str] = ("left", "right"), ax: Axes | None = None
 ) -> Axes:
-    """Two protocols on the same runs: a line for each pair, both means, and the mean difference with its 95 % confidence interval.
+    """Plots two protocols on the same runs: a line for each pair, both means, and the mean
+    difference with its 95 % confidence interval.
 
-    A pair are rows of the same seed, run and parameters; since both saw the same randomness, the interval of their difference
-    is much narrower than the two by themselves. Pairs of which one lacks the metric are left out, and counted in the title.
+    A pair consists of rows with the same seed, run and parameters. Both have the same random
+    streams, so that the interval of their difference is much narrower than those of the two means.
+    Pairs of which one lacks the metric are left out, and counted in the title.
 
-    Raises :class:`anabranch.Error` if there is no pair, or if a row has several partners, as when a parameter varies on one side alone.
+    Raises :class:`anabranch.Error` if there is no pair, or if a row has several partners, for
+    example because a parameter varies on one side only.
     """
     pairs, single = paired(left, right, metric)
     if not pairs:
@@ -239,9 +250,9 @@ def compare(
 
 
 def paired(left: Result, right: Result, metric: str) -> tuple[list[tuple[float, float]], int]:
-    """The pairs of values that :func:`compare` draws, and how many rows have no partner.
+    """The pairs of values that :func:`compare` draws, and the number of rows without a partner.
 
-    Raises :class:`anabranch.Error` if several rows of one would be partners of the same row of the other.
+    Raises :class:`anabranch.Error` if several rows of one result match the same row of the other.
     """
     varied = dict.fromkeys((*left.varied, *right.varied))
     keys = [*(name for name in varied if name in left and name in right), "seed", "run"]
@@ -269,7 +280,7 @@ def _names(by: str | Sequence[str] | None) -> list[str]:
 def _means(
     result: Table, whole: str, axis: str, by: str | Sequence[str] | None
 ) -> dict[tuple[Any, ...], list[tuple[Any, Any, Any]]]:
-    """For each line, by the values that tell it from others: parameter, mean, half-width."""
+    """Points of each line, by the values that distinguish it: parameter, mean, half-width."""
     names = [axis, *(result.resolve(name) for name in _names(by))]
     if isinstance(result, Result):
         others = [name for name in result.varied if name not in names]
@@ -296,7 +307,7 @@ def _numbers(values: Iterable[Any]) -> bool:
 
 
 def _ticks(lines: Sequence[tuple[str, list[Any], list[float], list[float]]]) -> dict[Any, int]:
-    """Places for values that are no numbers."""
+    """Sets tick labels for values that are not numbers."""
     values = dict.fromkeys(x for _, xs, _, _ in lines for x in xs)
     return {} if _numbers(values) else {value: i for i, value in enumerate(values)}
 
@@ -312,7 +323,7 @@ def _only(result: Result | Points, by: str | Sequence[str] | None) -> str:
 
 def _label(result: Table, column: str) -> str:
     unit = result.unit(column)
-    # The unit stands beside the name: `latency_s` is a latency, in s.
+    # The unit is shown separately: `latency_s` becomes `latency [s]`.
     name = column
     for end in ("_bit_per_s", "_per_s", "_s", "_bytes", "_j"):
         if unit != "1" and name.endswith(end):
@@ -323,7 +334,7 @@ def _label(result: Table, column: str) -> str:
 
 def _style(i: int) -> dict[str, Any]:
     n = len(COLOURS)
-    # After all colours, the markers shift against them.
+    # After a cycle of colours, markers and dashes are shifted by one.
     return {"color": COLOURS[i % n], "marker": MARKERS[(i + i // n) % n], "linestyle": DASHES[(i + i // n) % n]}
 
 

@@ -1,4 +1,5 @@
-"""Policies written in Python: congestion control, schedulers of Multipath TCP, striping policies of SET.
+"""Policies written in Python: congestion control, schedulers of Multipath TCP, striping policies of
+SET.
 
 >>> class Half(anabranch.Controller):
 ...     def on_ack(self, now, view, acked):
@@ -10,10 +11,11 @@
 >>> scenario = anabranch.Scenario.from_file("scenarios/dumbbell.toml").with_congestion("half", Half)
 >>> anabranch.run(scenario.set("tcp.default.congestion", "half"))
 
-Methods are called while the simulation stands still, and see time as an argument: seconds since its start. Windows are bytes, times
-are seconds, rates are bytes per second. What a method raises ends the run, and is raised by whatever has begun it. For the
-same results each time, draw random numbers from ``random.Random(start.seed)``, and look at no clock and at nothing that other
-connections share.
+Simulated time does not advance during a method; ``now`` is in seconds since the start of the
+simulation. Windows are bytes, times are seconds, rates are bytes per second. An exception in a
+method ends the run, and is raised by the function that started it. For reproducible results, draw
+random numbers from ``random.Random(start.seed)``, read no clock, and share no state between
+connections.
 """
 
 from __future__ import annotations
@@ -44,33 +46,40 @@ __all__ = [
 ]
 
 UNBOUNDED: Final = 2**32 - 1
-"""A slow-start threshold without a bound."""
+"""An unbounded slow-start threshold."""
 
 
 class Controller:
-    """A congestion control: how large the window is, and nothing else. What is sent again is the sender's affair.
+    """A congestion control: it sets the size of the window. The sender decides which segments are
+    retransmitted.
 
-    A new object is made for each connection, and made once more when its handshake is over. Subclasses set :attr:`cwnd` and
-    :attr:`ssthresh`, whose fractions of a byte count for the subclass alone, in whichever methods they need; those that a class
-    does not have cost nothing.
+    Each connection has its own object, which is made again when the handshake is over. Subclasses
+    override the methods that they need and set :attr:`cwnd` and :attr:`ssthresh`; the sender
+    ignores fractions of a byte. Methods that a class does not define cost nothing.
     """
 
     cwnd: float
-    """The congestion window in bytes, 0 to 2^32 - 1. Less than a segment is taken to be a segment."""
+    """Congestion window in bytes, 0 to 2^32 - 1. A value below one segment counts as one
+    segment."""
     ssthresh: float
-    """The slow-start threshold in bytes, 0 to 2^32 - 1; :data:`UNBOUNDED` at the start."""
+    """Slow-start threshold in bytes, 0 to 2^32 - 1; :data:`UNBOUNDED` at the start."""
     pacing_rate: float | None = None
-    """Bytes per second at which data leaves, at least 1; ``None`` leaves pacing to the window and the round trip."""
+    """Pacing rate in bytes per second, at least 1; ``None`` paces by window and round-trip time."""
     answers_marks: bool = True
-    """The window yields to marks of the network (RFC 3168). If not, data is never ECT. Read once, when a connection begins."""
+    """Whether the window is reduced on ECN marks (RFC 3168). If not, data is never ECT. Read once,
+    when a connection begins.
+    """
     wants_samples: bool = False
-    """The algorithm works from rate samples: :meth:`on_sample` and :meth:`on_lost` are called, and its window holds in a recovery
-    too. Read once, when a connection begins."""
+    """Whether the algorithm uses rate samples: :meth:`on_sample` and :meth:`on_lost` are called,
+    and its window also applies in a recovery. Read once, when a connection begins.
+    """
     limits_itself: bool = False
-    """It holds back on purpose: samples of what is sent now say nothing of the path's rate."""
+    """Whether the algorithm currently limits itself on purpose: samples of data sent now do not
+    show the path's rate.
+    """
 
     def __init__(self, start: Start) -> None:
-        """Takes the windows that the connection begins with."""
+        """Starts with the windows of the connection."""
         self.cwnd = start.cwnd
         self.ssthresh = start.ssthresh
 
@@ -78,61 +87,70 @@ class Controller:
         """``acked`` new bytes were acknowledged outside of recovery."""
 
     def on_delivery(self, now: float, mss: int, acked: int) -> None:
-        """An acknowledgement has come, in recovery or not, of ``acked`` new bytes; 0 is a duplicate."""
+        """An acknowledgement of ``acked`` new bytes has arrived, in recovery or not; 0 for a
+        duplicate.
+        """
 
     def on_rtt(self, now: float, view: View, rtt: float) -> None:
-        """A round trip was measured."""
+        """A round-trip time was measured."""
 
     def on_slow_start_end(self, now: float, view: View) -> None:
-        """The queue at the bottleneck grows (RFC 9406): slow start ends here, without a loss."""
+        """The queue at the bottleneck grows (RFC 9406): slow start ends without a loss."""
 
     def on_loss(self, now: float, view: View) -> None:
-        """Duplicate acknowledgements or SACK showed a loss: once per recovery."""
+        """Duplicate acknowledgements or SACK showed a loss. Called once per recovery."""
 
     def on_mark(self, now: float, view: View) -> None:
-        """The peer has echoed a mark of the network: once per window. As a loss, unless a class knows better."""
+        """The peer has echoed an ECN mark. Called once per window; the default is
+        :meth:`on_loss`."""
         self.on_loss(now, view)
 
     def on_recovered(self, now: float, view: View) -> None:
         """The recovery is over."""
 
     def on_timeout(self, now: float, view: View) -> None:
-        """The retransmission timer ran out."""
+        """The retransmission timer has expired."""
 
     def on_spurious(self, now: float, view: View, prior: Windows) -> None:
-        """The last loss or time-out was none, and ``prior`` is how things stood before (RFC 4015)."""
+        """The last loss or time-out was spurious; ``prior`` are the windows before it (RFC
+        4015)."""
 
     def on_idle(self, now: float, view: View) -> None:
-        """Data follows after longer than one time-out of silence (RFC 5681 section 4.1)."""
+        """Data follows after a silence longer than one retransmission time-out (RFC 5681 section
+        4.1).
+        """
 
     def on_sample(self, now: float, view: View, sample: Sample) -> None:
-        """An acknowledgement says that something has arrived. Comes after all else that the acknowledgement has to tell."""
+        """An acknowledgement reports new arrivals. Called after all other methods for this
+        acknowledgement.
+        """
 
     def on_lost(self, now: float, view: View, lost: Lost) -> None:
         """A segment was found lost."""
 
     def on_restart(self, now: float, view: View) -> None:
-        """Data follows after the network has become empty, because the application has had nothing to send."""
+        """Data follows after the network became empty, because the application had nothing to
+        send."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Send:
-    """The next segment goes on a subflow, after passing over bytes that were never assigned."""
+    """Sends the next segment on a subflow, after skipping bytes that were never assigned."""
 
     index: int
-    """:attr:`Subflow.index`."""
+    """:attr:`Subflow.index` of the subflow."""
     skip: int = 0
-    """Bytes, less than :attr:`Demand.unsent`."""
+    """Number of skipped bytes, less than :attr:`Demand.unsent`."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """A copy of what other subflows have and this one lacks."""
+    """Sends a copy of data that other subflows have and this one lacks."""
 
     index: int
-    """:attr:`Subflow.index`."""
+    """:attr:`Subflow.index` of the subflow."""
 
 
 @final
@@ -142,25 +160,33 @@ class _Rescue:
 
 
 RESCUE: Final = _Rescue()
-"""What is late on a slow subflow goes on a faster one with room."""
+"""Sends data that is late on a slow subflow on a faster one with room."""
 
 Pick = int | Send | Copy | _Rescue | None
-"""What is to be done with the next segment: the index of a subflow or :class:`Send` sends it, ``None`` waits."""
+"""Decision about the next segment: the index of a subflow or :class:`Send` sends it; ``None``
+waits.
+"""
 
 
 class Scheduler:
-    """A scheduler of Multipath TCP: which subflow carries the next segment. A new object is made for each connection."""
+    """A scheduler of Multipath TCP: it selects the subflow of the next segment. Each connection has
+    its own object.
+    """
 
     def pick(self, demand: Demand, paths: list[Subflow]) -> Pick:
-        """What is to be done with the next segment. ``paths`` are the subflows that carry data, at least one, in the order of opening;
-        an index is that of :attr:`Subflow.index`. Asked again until it waits."""
+        """Decides about the next segment. ``paths`` are the subflows that carry data, at least one,
+        in the order of their opening. Called again until it returns ``None``.
+        """
         raise NotImplementedError(f"{type(self).__name__} has no method `pick`")
 
 
 class Striping:
-    """A striping policy of SET: which session gets the next chunk. A new object is made for each transfer."""
+    """A striping policy of SET: it selects the session of the next chunk. Each transfer has its own
+    object.
+    """
 
     def choose(self, sessions: list[Session], file: File) -> int | None:
-        """The place in ``sessions`` of the one that gets the next chunk; ``None`` waits, as does a session that is not
-        usable."""
+        """Returns the index in ``sessions`` of the session that gets the next chunk. ``None``, or a
+        session that is not usable, waits.
+        """
         raise NotImplementedError(f"{type(self).__name__} has no method `choose`")
