@@ -49,7 +49,7 @@ mkdir root/packages
 cp "$2"/*.deb "$3"/*.deb root/packages
 cp "$4" root/packages/test.sh
 ip link set lo up
-chroot root env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/nonexistent sh -e /packages/test.sh
+chroot root env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/nonexistent XDG_STATE_HOME=/tmp/state sh -e /packages/test.sh
 rm -r root/packages
 umount root/dev root/proc
 # What is left of the packages: neither dpkg's own files nor what others do when packages come and go.
@@ -79,10 +79,12 @@ say push
 mkdir /var/lib/anabranch-node /var/lib/anabranch-gateway
 anabranch-node --out /var/lib/anabranch-node/firmware --key node.key --senders senders.pub \
     --gateways 127.0.0.1=gateway.pub > /tmp/node.txt 2>&1 &
+node=$!
 anabranch-gateway --allow 127.0.0.1 --key gateway.key --senders senders.pub > /tmp/gateway.txt 2>&1 &
+gateway=$!
 anabranch-push /usr/bin/anabranch-key --to 127.0.0.1 --key /root/sender.key --node-key node.pub
 cmp /usr/bin/anabranch-key /var/lib/anabranch-node/firmware
-kill %1 %2
+kill $node $gateway
 wait
 say upgrade
 echo '# mine' >> gateway.toml
@@ -101,7 +103,7 @@ test -e /etc/anabranch/gateway.key
 say purge
 dpkg --purge anabranch-lab anabranch
 test ! -e /etc/anabranch
-rm -f /root/sender.* /tmp/node.txt /tmp/gateway.txt
+rm -rf /root/sender.* /tmp/node.txt /tmp/gateway.txt /tmp/state
 "#;
 
 #[test]
