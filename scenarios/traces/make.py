@@ -15,13 +15,13 @@ def trace(seed, seconds, mbit_per_s, spread, outages):
     def normal():
         return math.sqrt(-2 * math.log(1 - draw())) * math.cos(2 * math.pi * draw())
 
-    # It forgets within a second.
+    # `memory` per step: the level forgets its past within a second.
     step, memory = 0.02, math.exp(-0.02)
     level, times, now, due = mean, [], 0.0, -math.log(1 - draw())
     while now < seconds:
         level = mean + memory * (level - mean) + spread * math.sqrt(1 - memory**2) * normal()
         rate = 0 if any(begin <= now < end for begin, end in outages) else math.exp(level)
-        # What is due comes when the integral of the rate has grown by an exponential variable.
+        # A packet leaves when the integral of the rate has grown by an exponential variable.
         left = rate * step
         at = now
         while left >= due:
@@ -31,7 +31,7 @@ def trace(seed, seconds, mbit_per_s, spread, outages):
             due = -math.log(1 - draw())
         due -= left
         now += step
-    # All begins anew at the end of the last second.
+    # The last entry is the length of the trace, after which mahimahi repeats it.
     times = [time for time in times if time < seconds * 1000] + [seconds * 1000]
     return "".join(f"{time}\n" for time in times)
 
