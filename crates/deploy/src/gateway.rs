@@ -23,55 +23,58 @@ use crate::service::{self, Signals};
 
 /// Options of `gateway`.
 ///
-/// It serves senders whose keys it knows, and passes on what it can neither read nor change.
+/// The gateway serves senders whose keys it knows. It relays encrypted streams that it can neither
+/// read nor change.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// Where senders call
+    /// Accept senders at this address and port
     #[arg(long, value_name = "ADDR[:PORT]", default_value = "[::]:47201")]
     listen: Endpoint,
-    /// Call nodes with such an address and port (47200 unless given), as in 10.1.0.0/16 or
-    /// [fd00::/64]:47200-47210; may be repeated. Without any, it relays nowhere
+    /// Relay to nodes with this address prefix and these ports, as in 10.1.0.0/16 or
+    /// [fd00::/64]:47200-47210; the default port is 47200. May be repeated; without it the gateway
+    /// relays to no node
     #[arg(long, value_name = "PREFIX[:PORTS]")]
     allow: Vec<Allow>,
     #[command(flatten)]
     keys: OfGateway,
-    /// Sessions at once; further senders are reset
+    /// Limit on concurrent sessions; the gateway resets further senders
     #[arg(long, value_name = "N", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..))]
     connections: u32,
-    /// Sessions at once of one host, which over IPv6 is a /64
+    /// Limit on concurrent sessions per sender address, over IPv6 per /64 [default: no limit]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     per_host: Option<u32>,
-    /// Sessions at once with one node; senders of further ones are told that it is congested, and
-    /// call again later
+    /// Limit on concurrent sessions per node; further senders are told that the gateway is
+    /// congested and retry later
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..))]
     per_node: u32,
-    /// Pass on at most so much to all nodes together, as in "40 kbit/s" [default: as much as comes]
+    /// Limit on the rate to all nodes together, as in "40 kbit/s" [default: no limit]
     #[arg(long, value_name = "RATE")]
     rate_mesh: Option<Rate>,
-    /// Pass on at most so much to each node [default: as much as comes]
+    /// Limit on the rate to each node, as in "40 kbit/s" [default: no limit]
     #[arg(long, value_name = "RATE")]
     rate_node: Option<Rate>,
-    /// Senders at once that have not said who they are and whom they want; the one that has waited
-    /// longest makes way
+    /// Limit on senders that have not yet identified themselves and named a node; beyond it, the
+    /// oldest of them is reset
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..))]
     half_open: u32,
-    /// Octets of payload that all sessions together may hold; each may have its part, from 32 KiB
-    /// to 8 MiB
+    /// Memory for the payload of all sessions together, in bytes; each session gets an equal share,
+    /// between 32 KiB and 8 MiB
     #[arg(long, value_name = "SIZE", default_value = "256 MiB")]
     memory: Size,
-    /// A session on which nothing moves for so long is reset
+    /// Reset a session after this time without any data in either direction
     #[arg(long, value_name = "DURATION", default_value = "120 s", value_parser = Span::positive)]
     idle: Duration,
-    /// No line for each session
+    /// Do not log sessions
     #[arg(long, short)]
     quiet: bool,
     #[command(flatten)]
     logging: Logging,
-    /// Answer HTTP requests for /metrics (Prometheus) and /healthz there; without a port that is
-    /// 47202
+    /// Serve metrics (/metrics, Prometheus) and health (/healthz) over HTTP at this address; the
+    /// default port is 47202
     #[arg(long, value_name = "ADDR[:PORT]")]
     metrics: Option<Endpoint>,
-    /// Read keys, look up names, say whether the options are good, and end: nothing else is opened
+    /// Check the options, read the keys and resolve the names, then exit; open no socket and no
+    /// state
     #[arg(long)]
     check: bool,
 }

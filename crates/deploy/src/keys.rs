@@ -52,30 +52,30 @@ impl GatewayName {
 /// What a node wants to know of those who send to it.
 #[derive(Debug, clap::Args)]
 pub struct OfNode {
-    /// The node's secret key: a file that `anabranch key new` has made
+    /// File with the node's secret key, made by `anabranch key new`
     #[arg(long, value_name = "FILE", requires = "senders")]
     key: Option<PathBuf>,
-    /// Take files only from senders with these public keys, each as text or in a file
+    /// Take files only from senders with these public keys, each given as text or as a file
     #[arg(long, value_name = "KEY|FILE,...", value_delimiter = ',', requires = "key")]
     senders: Vec<String>,
-    /// Take files also from senders with one of these pre-shared keys: files that
-    /// `anabranch key new --kind psk` has made. Each key is a sender of its own
+    /// Also take files from senders with one of these pre-shared keys, each in a file made by
+    /// `anabranch key new --kind psk`; each key counts as one sender
     #[arg(long, value_name = "FILE,...", value_delimiter = ',')]
     psk: Vec<PathBuf>,
-    /// Do not believe these keys of senders and signers, whatever other options say: either half of
-    /// a pair, or a pre-shared key, each as text or in a file, which may be empty
+    /// Reject these keys of senders and signers even if other options name them. Each is a public,
+    /// secret or pre-shared key, given as text or as a file, which may be empty
     #[arg(long, value_name = "KEY|FILE,...", value_delimiter = ',', conflicts_with = "insecure")]
     revoked: Vec<String>,
-    /// Store here which greetings were seen, so that none is answered again after a restart, and
-    /// the highest sequence number of manifests [default: $STATE_DIRECTORY,
-    /// $XDG_STATE_HOME/anabranch or ~/.local/state/anabranch]
+    /// Folder for the replay protection of greetings and the highest manifest sequence numbers,
+    /// which must survive a restart [default: $STATE_DIRECTORY, $XDG_STATE_HOME/anabranch or
+    /// ~/.local/state/anabranch]
     #[arg(long, value_name = "DIR")]
     state: Option<PathBuf>,
-    /// Take files from anybody, and encrypt nothing: for networks whose every host is trusted
+    /// Take files from any sender, without encryption; only for networks in which every host is
+    /// trusted
     #[arg(long, conflicts_with_all = ["key", "senders", "psk"])]
     insecure: bool,
-    /// Take only files that the owner of one of these Ed25519 keys has signed, each as text or in a
-    /// file
+    /// Take only files signed with one of these Ed25519 keys, each given as text or as a file
     #[arg(long, value_name = "KEY|FILE,...", value_delimiter = ',')]
     signers: Vec<String>,
 }
@@ -144,21 +144,21 @@ pub(crate) fn verifying(texts: &[String]) -> Result<Vec<VerifyingKey>, Error> {
 /// What a gateway wants to know of those whom it serves.
 #[derive(Debug, clap::Args)]
 pub struct OfGateway {
-    /// The gateway's secret key: a file that `anabranch key new` has made
+    /// File with the gateway's secret key, made by `anabranch key new`
     #[arg(long, value_name = "FILE", requires = "senders")]
     key: Option<PathBuf>,
-    /// Serve only senders with these public keys, each as text or in a file
+    /// Serve only senders with these public keys, each given as text or as a file
     #[arg(long, value_name = "KEY|FILE,...", value_delimiter = ',', requires = "key")]
     senders: Vec<String>,
-    /// Do not serve senders with these keys, whatever --senders says: either half of a pair, each
-    /// as text or in a file, which may be empty
+    /// Reject these keys of senders even if --senders names them. Each is a public or secret key,
+    /// given as text or as a file, which may be empty
     #[arg(long, value_name = "KEY|FILE,...", value_delimiter = ',', conflicts_with = "insecure")]
     revoked: Vec<String>,
-    /// Store here which greetings were seen, so that none is served again after a restart [default:
+    /// Folder for the replay protection of greetings, which must survive a restart [default:
     /// $STATE_DIRECTORY, $XDG_STATE_HOME/anabranch or ~/.local/state/anabranch]
     #[arg(long, value_name = "DIR")]
     state: Option<PathBuf>,
-    /// Serve anybody: for networks whose every host is trusted
+    /// Serve any sender; only for networks in which every host is trusted
     #[arg(long, conflicts_with_all = ["key", "senders"])]
     insecure: bool,
 }
@@ -194,24 +194,24 @@ impl OfGateway {
 /// Who a sender is, and how it knows its node.
 #[derive(Debug, clap::Args)]
 pub struct OfSender {
-    /// The sender's secret key: a file that `anabranch key new` has made
+    /// File with the sender's secret key, made by `anabranch key new`
     #[arg(long, value_name = "FILE", requires = "to")]
     key: Option<PathBuf>,
-    /// The node's public key, as text or in a file
+    /// Public key of the node, given as text or as a file
     #[arg(long, value_name = "KEY|FILE", requires = "key", conflicts_with = "psk")]
     node_key: Option<String>,
-    /// The pre-shared key that the node has too, in a file. --key is for the gateways then
+    /// File with the key that sender and node share; --key then only identifies the sender to the
+    /// gateways
     #[arg(long, value_name = "FILE", requires = "key")]
     psk: Option<PathBuf>,
-    /// The signature of the file, for nodes that take only what is signed: a file that
-    /// `anabranch key sign` has made
+    /// Signature of the file, made by `anabranch key sign`, for nodes with --signers
     #[arg(long, value_name = "FILE", requires = "to")]
     signature: Option<PathBuf>,
-    /// The manifest of the file, for nodes with --vendor and --class: a file that
-    /// `anabranch manifest create` has made
+    /// Manifest of the file, made by `anabranch manifest create`, for nodes with --vendor and
+    /// --class
     #[arg(long, value_name = "FILE", requires = "to")]
     manifest: Option<PathBuf>,
-    /// Encrypt nothing: for networks whose every host is trusted
+    /// Send without encryption; only for networks in which every host is trusted
     #[arg(long, requires = "to", conflicts_with_all = ["key", "node_key", "psk"])]
     insecure: bool,
 }

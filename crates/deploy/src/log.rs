@@ -15,14 +15,14 @@ use crate::calendar::rfc3339;
 use crate::error::Error;
 use crate::say;
 
-/// How much a line matters.
+/// Severity of a log line, most severe first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, clap::ValueEnum)]
 pub(crate) enum Level {
     /// The program ends, or a transfer has failed.
     Error,
-    /// The program works, but not as it should.
+    /// The program works, but needs attention.
     Warning,
-    /// What happens.
+    /// Normal operation.
     Info,
 }
 
@@ -45,11 +45,11 @@ enum Format {
 /// Options of the log.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub(crate) struct Logging {
-    /// Write log lines as text, or as one JSON object per line with `time`, `level`, `event` and
+    /// Format of log lines: text, or one JSON object per line with `time`, `level`, `event` and
     /// `message`
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t = Format::Text)]
     log_format: Format,
-    /// Leave out log lines of lower levels
+    /// Log only lines of this level and more severe ones
     #[arg(long, value_name = "LEVEL", value_enum, default_value_t = Level::Info)]
     log_level: Level,
 }

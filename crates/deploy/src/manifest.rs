@@ -22,43 +22,43 @@ use crate::mcuboot;
 use crate::output::{self, hex};
 use crate::say;
 
-/// Manifests of firmware: SUIT envelopes.
+/// Commands for firmware manifests, which are SUIT envelopes.
 #[derive(Debug, clap::Subcommand)]
 pub enum Command {
-    /// Sign a manifest of a file, for nodes with --vendor and --class: it goes into FILE.suit
+    /// Sign a manifest of a file for nodes with --vendor and --class; it is written to FILE.suit
     Create(Create),
-    /// Print what a manifest says. Its signature is not checked
+    /// Print the contents of a manifest, without checking its signature
     Show(Show),
-    /// Check a manifest's signature, and that it is about a file
+    /// Check the signature of a manifest and, if a file is given, that the manifest describes it
     Verify(Verify),
 }
 
 /// Options of `manifest create`.
 #[derive(Debug, clap::Args)]
 pub struct Create {
-    /// The file that devices shall get
+    /// File to deliver to devices
     file: PathBuf,
-    /// The file with the signing key
+    /// File with the secret signing key
     #[arg(long, value_name = "FILE")]
     key: PathBuf,
-    /// A number that is higher than those of all earlier files for this component [default: the
-    /// version in the header of an MCUboot image, as 64 bits]
+    /// Sequence number, higher than in all earlier manifests of this component [default: the
+    /// version of an MCUboot image, as a 64-bit number]
     #[arg(long, value_name = "N")]
     sequence: Option<u64>,
-    /// Who makes the devices: a UUID, or a domain name that stands for one
+    /// Vendor of the devices: a UUID, or a domain name from which the UUID is derived
     #[arg(long, value_name = "UUID|DOMAIN")]
     vendor: String,
-    /// Which of the vendor's devices: a UUID, or a name that stands for one
+    /// Class of the vendor's devices: a UUID, or a name from which the UUID is derived
     #[arg(long, value_name = "UUID|NAME")]
     class: String,
-    /// Which part of the device
+    /// Component of the device
     #[arg(long, value_name = "NAME", default_value = "firmware")]
     component: Component,
-    /// Nodes do not take the file after this moment: a date such as 2027-01-31 or
-    /// 2027-01-31T12:00:00Z (UTC), or a time from now such as "90 d" [default: never]
+    /// Nodes refuse the file after this time: a UTC date such as 2027-01-31 or
+    /// 2027-01-31T12:00:00Z, or a time from now such as "90 d" [default: never]
     #[arg(long, value_name = "DATE|DURATION")]
     expires: Option<Expiry>,
-    /// Put the manifest there [default: FILE.suit]
+    /// Write the manifest to this file [default: FILE.suit]
     #[arg(long, value_name = "PATH")]
     out: Option<PathBuf>,
 }
@@ -66,7 +66,7 @@ pub struct Create {
 /// Options of `manifest show`.
 #[derive(Debug, clap::Args)]
 pub struct Show {
-    /// The manifest
+    /// Manifest to print
     manifest: PathBuf,
     /// Print one JSON object
     #[arg(long)]
@@ -76,11 +76,12 @@ pub struct Show {
 /// Options of `manifest verify`.
 #[derive(Debug, clap::Args)]
 pub struct Verify {
-    /// The manifest
+    /// Manifest to check
     manifest: PathBuf,
-    /// The file that it shall be about
+    /// File that the manifest must describe
     file: Option<PathBuf>,
-    /// The signers' public keys, each as text or in a file: one of them must have signed it
+    /// Public keys of the accepted signers, each given as text or as a file; one of them must have
+    /// signed the manifest
     #[arg(long, value_name = "KEY|FILE,...", value_delimiter = ',', required = true)]
     signers: Vec<String>,
 }

@@ -42,64 +42,66 @@ const REFUSALS_EVERY: time::Duration = time::Duration::from_secs(1);
 
 /// Options of `node`.
 ///
-/// It takes files from senders whose keys it knows, encrypted from end to end.
+/// The node takes files from senders whose keys it knows, encrypted from end to end.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// Where senders and gateways call
+    /// Accept senders and gateways at this address and port
     #[arg(long, value_name = "ADDR[:PORT]", default_value = "[::]:47200")]
     listen: Endpoint,
-    /// Put each file there, whole or not at all; `-` is standard output
+    /// Write each received file to this path, replacing it only when the new file is complete; `-`
+    /// is standard output
     #[arg(long, value_name = "FILE", required_unless_present = "pipe", conflicts_with = "pipe")]
     out: Option<PathBuf>,
-    /// Start this command for each file, with the octets on its standard input as they arrive. The
-    /// sender is told that the file is there when the command has ended well
+    /// Run this shell command for each file, with the file's bytes on its standard input as they
+    /// arrive. The sender is told "delivered" only when the command exits with 0
     #[arg(long, value_name = "CMD")]
     pipe: Option<String>,
     #[command(flatten)]
     keys: OfNode,
     #[command(flatten)]
     device: OfDevice,
-    /// Put a file together in this folder before the command is started. A push that is interrupted
-    /// then goes on where it was; without, it begins anew
+    /// Collect the whole file in this folder before the command of --pipe starts; an interrupted
+    /// push can then resume instead of starting again
     #[arg(long, value_name = "DIR", requires = "pipe")]
     spool: Option<PathBuf>,
-    /// Gateways to announce to senders, at most 15, each with its public key as text or in a file
+    /// Announce these gateways to senders (at most 15), each with its public key as text or as a
+    /// file
     #[arg(long, value_name = "HOST[:PORT][=KEY],...", value_delimiter = ',')]
     gateways: Vec<GatewayName>,
-    /// Octets that may wait out of order: at least the sum of the gateways' rates times the longest
-    /// delay
+    /// Reorder buffer in bytes; it must hold the sum of the gateways' rates times the longest
+    /// round-trip time
     #[arg(long, value_name = "SIZE", default_value = "4 MiB")]
     buffer: Size,
-    /// Connections at once; further ones are reset
+    /// Limit on concurrent connections; the node resets further ones
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..))]
     connections: u32,
-    /// A connection on which nothing moves for so long is reset, and an unfinished file makes way
-    /// for another
+    /// Reset a connection after this time without any data, and let another file replace an
+    /// unfinished one after the same time
     #[arg(long, value_name = "DURATION", default_value = "60 s", value_parser = Span::positive)]
     idle: Duration,
-    /// Take no file that is longer: its sender is told so before it sends anything
+    /// Refuse files larger than this, before any of their bytes are sent [default: no limit]
     #[arg(long, value_name = "SIZE")]
     max_size: Option<Size>,
-    /// Take no file that would leave less space on the disk
+    /// Refuse files that would leave less free space than this on the disk
     #[arg(long, value_name = "SIZE", default_value = "1 MiB")]
     reserve: Size,
-    /// End after one file
+    /// Exit after receiving one file
     #[arg(long)]
     once: bool,
-    /// Print one JSON object for each file
+    /// Print one JSON object per received file
     #[arg(long)]
     json: bool,
-    /// Nothing on standard error but errors
+    /// Write only errors to standard error
     #[arg(long, short)]
     quiet: bool,
     #[command(flatten)]
     logging: Logging,
-    /// Answer HTTP requests for /metrics (Prometheus) and /healthz there; without a port that is
-    /// 47202
+    /// Serve metrics (/metrics, Prometheus) and health (/healthz) over HTTP at this address; the
+    /// default port is 47202
     #[arg(long, value_name = "ADDR[:PORT]")]
     metrics: Option<Endpoint>,
-    /// Read keys, look up names, say whether the options are good, and end: nothing else is opened,
-    /// nothing written
+    /// Check the options, read the keys and resolve the names, then exit; open no socket and write
+    /// nothing
     #[arg(long)]
     check: bool,
 }

@@ -39,50 +39,49 @@ use crate::service::{self, Signals};
 /// Options of `push`.
 #[derive(Debug, Args)]
 pub struct Arguments {
-    /// The file to deliver
+    /// File to deliver; `-` is standard input
     pub file: PathBuf,
-    /// Deliver to the node that listens at this address, over this host's network
+    /// Deliver to the node at this address, over this host's network; the default port is 47200
     #[arg(long, value_name = "HOST[:PORT]")]
     pub to: Option<Endpoint>,
-    /// Go through these gateways, instead of those that the node announces
+    /// Use these gateways instead of those that the node announces
     #[arg(long, value_name = "HOST[:PORT][=KEY],...", value_delimiter = ',', requires = "to")]
     pub via: Vec<GatewayName>,
     /// The sender's keys.
     #[command(flatten)]
     pub keys: OfSender,
-    /// Send at most this rate in total, as in "40 kbit/s" [default: no limit]
+    /// Limit on the total rate, as in "40 kbit/s" [default: no limit]
     #[arg(long, value_name = "RATE", requires = "to")]
     pub rate: Option<Rate>,
-    /// Send at most this rate to each gateway [default: no limit]
+    /// Limit on the rate to each gateway, as in "40 kbit/s" [default: no limit]
     #[arg(long, value_name = "RATE", requires = "to")]
     pub rate_gateway: Option<Rate>,
-    /// If the node is busy, wait in line for so long, and if every gateway is congested, for room
-    /// [default: do not wait]
+    /// Wait up to this time for a busy node or for congested gateways [default: fail at once]
     #[arg(long, value_name = "DURATION", requires = "to", value_parser = Span::positive)]
     pub wait: Option<Duration>,
-    /// If the node or all gateways are lost, try again, until nothing was delivered for so long
-    /// [default: do not try again]
+    /// After losing the node or all gateways, retry until nothing was delivered for this time
+    /// [default: do not retry]
     #[arg(long, value_name = "DURATION", requires = "to", value_parser = Span::positive)]
     pub retry_for: Option<Duration>,
-    /// Begin anew: with a file that has changed since a push of it was interrupted, or at a node
-    /// that has a part of another, which is thrown away
+    /// Deliver the file from its first byte: needed when it has changed since an interrupted push,
+    /// or when the node holds an unfinished other file, which is discarded
     #[arg(long, requires = "to")]
     pub restart: bool,
-    /// Remember here what was not delivered yet, and the digests of what was [default:
+    /// Folder for the state of unfinished pushes and for the digests of files [default:
     /// $XDG_STATE_HOME/anabranch or ~/.local/state/anabranch]
     #[arg(long, value_name = "DIR", requires = "to")]
     pub state: Option<PathBuf>,
-    /// Remember nothing
+    /// Store no state: an interrupted push cannot resume
     #[arg(long, requires = "to", conflicts_with = "state")]
     pub no_resume: bool,
-    /// Use at most that many gateways, or as many as the latency model finds `best` for the file
-    /// and the network [default: all that SET finds good]
+    /// Use at most this number of gateways; `best`, for simulated networks only, uses the number
+    /// that the latency model predicts to be fastest [default: no limit; SET chooses]
     #[arg(long, value_name = "N|best")]
     pub gateways: Option<Wanted>,
-    /// Print one JSON object
+    /// Print the report as one JSON object
     #[arg(long)]
     pub json: bool,
-    /// No progress
+    /// Do not show progress
     #[arg(long, short)]
     pub quiet: bool,
 }

@@ -8,7 +8,7 @@ use anabranch_deploy::error::Error;
 use anabranch_deploy::{exit, key, manifest};
 use clap::{Parser, Subcommand};
 
-/// Make keys of senders, gateways and nodes, and sign files and manifests
+/// Make keys for senders, gateways and nodes, and sign files and manifests
 #[derive(Parser)]
 #[command(name = "anabranch-key", version, max_term_width = 100)]
 struct Arguments {
@@ -20,7 +20,7 @@ struct Arguments {
 enum Command {
     #[command(flatten)]
     Key(key::Command),
-    /// Sign manifests of firmware, and check them
+    /// Sign and check firmware manifests
     #[command(subcommand)]
     Manifest(manifest::Command),
 }

@@ -1,4 +1,4 @@
-//! The program `anabranch-push`: the command `anabranch push --to` and nothing else.
+//! The program `anabranch-push`: only the command `anabranch push --to`.
 
 #![forbid(unsafe_code)]
 
@@ -10,7 +10,7 @@ const NAME: &str = "anabranch-push";
 
 fn main() -> ExitCode {
     let program = definition::<push::Arguments>(NAME, "Deliver a file to a node through several gateways");
-    // Without a simulator there is nowhere else to deliver to.
+    // Without a simulator, a deployed node is the only possible destination.
     let program = program.mut_subcommand(NAME, |command| command.mut_arg("to", |to| to.required(true)));
     alone::<push::Arguments>(program, |arguments| push::main(&arguments))
 }

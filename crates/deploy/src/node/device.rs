@@ -16,22 +16,23 @@ use crate::calendar::rfc3339;
 use crate::error::Error;
 use crate::manifest::identifier::{Component, class, text, vendor};
 
-/// Options of `node` about the device that it is.
+/// Options of `node` that identify its device.
 #[derive(Debug, clap::Args)]
 pub(super) struct OfDevice {
-    /// Take only files with a manifest that one of --signers has signed for devices of this vendor:
-    /// a UUID, or a domain name that stands for one. A signature alone is no longer enough
+    /// Take only files whose manifest is for a device of this vendor and is signed by one of
+    /// --signers; a signature without a manifest is then refused. The vendor is a UUID, or a domain
+    /// name from which the UUID is derived
     #[arg(long, value_name = "UUID|DOMAIN", requires_all = ["class", "signers"])]
     vendor: Option<String>,
-    /// The class of this device among those of its vendor: a UUID, or a name that stands for one
+    /// Class of this device, as in its manifests: a UUID, or a name from which the UUID is derived
     #[arg(long, value_name = "UUID|NAME", requires = "vendor")]
     class: Option<String>,
-    /// Which part of the device is received here. Each has sequence numbers of its own, in the
-    /// folder of --state
+    /// Component of the device that this node updates; each component has its own sequence numbers
+    /// in the folder of --state
     #[arg(long, value_name = "NAME", default_value = "firmware")]
     component: Component,
-    /// Take only images for the boot loader MCUboot that are whole, and not of a lower version than
-    /// the one in --out
+    /// Take only complete images for the boot loader MCUboot, of the same or a later version than
+    /// the image in --out
     #[arg(long)]
     pub(super) mcuboot: bool,
 }
