@@ -48,8 +48,8 @@ pub fn definition<C: Subcommand>() -> clap::Command {
 
 /// Parses the arguments `words` (the program's name first), together with the file of `--config`.
 ///
-/// # Errors The contents of the file are invalid. An invalid command line ends the process, as clap
-/// does.
+/// # Errors
+/// The contents of the file are invalid. An invalid command line ends the process, as clap does.
 pub fn parse<C: Subcommand>(definition: &clap::Command, words: Vec<OsString>) -> Result<C, Error> {
     let matches = config::matches(definition, words)?;
     Ok(Program::from_arg_matches(&matches).unwrap_or_else(|error| error.exit()).command)
@@ -83,7 +83,8 @@ impl Command {
     /// Runs the command. Scenario files may name the custom `policies` as well as the built-in
     /// ones.
     ///
-    /// # Errors Why the command failed; the error determines the exit code.
+    /// # Errors
+    /// Why the command failed; the error determines the exit code.
     pub fn run(self, policies: &Policies) -> Result<(), Error> {
         match self {
             Self::Push(arguments) => push::main(&arguments),

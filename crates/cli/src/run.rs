@@ -104,7 +104,8 @@ pub(crate) fn main(arguments: &Arguments, policies: &Policies) -> Result<(), Err
     said_if_interrupted(made, &progress)
 }
 
-/// Runs every point, and says of each what came out once all of its runs are over.
+/// Simulates all runs of every point in parallel, and prints the results of a point after its last
+/// run.
 fn unwatched(arguments: &Arguments, points: &[PointWithFiles], progress: &Progress) -> Result<(), Error> {
     let patience = Patience::new()?;
     let mut verdict = Verdict::default();
@@ -132,7 +133,7 @@ fn unwatched(arguments: &Arguments, points: &[PointWithFiles], progress: &Progre
     verdict.result()
 }
 
-/// Says how far the runs were if they were interrupted.
+/// Prints how far the runs were if they were interrupted.
 fn said_if_interrupted(outcome: Result<(), Error>, progress: &Progress) -> Result<(), Error> {
     match outcome {
         Err(Error::Interrupted) => progress.say_interrupted(),
@@ -142,7 +143,7 @@ fn said_if_interrupted(outcome: Result<(), Error>, progress: &Progress) -> Resul
     outcome
 }
 
-/// The values of a point's axes, as they follow the name of a run.
+/// Values of a point's axes, to follow the name of a run.
 fn axes(point: &Point) -> String {
     point.axes.iter().map(|(path, value)| format!(", {path} = {value}")).collect()
 }
@@ -157,15 +158,15 @@ impl Arguments {
     }
 }
 
-/// A run whose nodes cannot be placed.
+/// Error for a run whose nodes cannot be placed.
 pub(crate) fn undrawable(error: Undrawable) -> Error {
     Error::input(error.to_string()).with_hint(error.hint())
 }
 
-/// A point, and the contents that it carries.
+/// A point with the contents of its files.
 pub(crate) type PointWithFiles = (Point, Files);
 
-/// A scenario with nodes for which the kernel stands cannot be simulated.
+/// Refuses scenarios with nodes that the kernel plays: they cannot be simulated.
 pub(crate) fn refuse_outside(path: &Path, points: &[PointWithFiles]) -> Result<(), Error> {
     if points.iter().any(|(point, _)| point.scenario.nodes.iter().any(|node| node.tun.is_some())) {
         let message = format!("{}: the kernel stands for some of its nodes", path.display());
@@ -174,8 +175,8 @@ pub(crate) fn refuse_outside(path: &Path, points: &[PointWithFiles]) -> Result<(
     Ok(())
 }
 
-/// No output may be the scenario file, a file that a transfer carries or a link follows, or another
-/// output.
+/// Refuses an output that is the scenario file, a file that a transfer carries or a link replays,
+/// or another output.
 pub(crate) fn refuse_overwriting(
     path: &Path,
     points: &[PointWithFiles],
@@ -187,14 +188,14 @@ pub(crate) fn refuse_overwriting(
     check_apart(std::iter::once(("the scenario file", path)).chain(carried), given(outputs))
 }
 
-/// Those of the outputs that the command names.
+/// The outputs that the command line names.
 pub(crate) fn given<'a>(
     outputs: &'a [(&'a str, &'a Option<PathBuf>)],
 ) -> impl Iterator<Item = (&'a str, &'a Path)> {
     outputs.iter().filter_map(|(option, path)| Some((*option, path.as_deref()?)))
 }
 
-/// Every point of the scenario in a file.
+/// Reads every point of a scenario file.
 pub(crate) fn read(path: &Path, set: &[String], policies: &Policies) -> Result<Vec<PointWithFiles>, Error> {
     let text = std::fs::read_to_string(path).map_err(|error| Error::unreadable(path, &error))?;
     let mut source = Source::new(path.display().to_string(), text).with_policies(policies.clone());
@@ -212,7 +213,7 @@ pub(crate) fn read(path: &Path, set: &[String], policies: &Policies) -> Result<V
     points.into_iter().map(|point| files(&point.scenario, path).map(|files| (point, files))).collect()
 }
 
-/// What to say of a sweep's spec that is given for a scenario.
+/// Replaces the error if the file is a sweep instead of a scenario.
 fn if_a_spec(path: &Path, source: &Source, error: ScenarioError) -> Error {
     let has = |key: &str| source.tree().is_ok_and(|tree| tree.get_ref().get(key).is_some());
     if !has("scenario") {
@@ -223,7 +224,7 @@ fn if_a_spec(path: &Path, source: &Source, error: ScenarioError) -> Error {
         .with_hint(format!("run it with `anabranch sweep {path}`"))
 }
 
-/// How the transfers of a run have ended, and what became of packets that left no link.
+/// How the transfers of a run ended, and why nodes dropped packets.
 struct End {
     transfers: Vec<Ending>,
     drops: NodeDrops,
@@ -234,7 +235,7 @@ impl End {
         Self { transfers: scenario.endings(planned, sim), drops: scenario.node_drops(sim) }
     }
 
-    /// What the nodes dropped, as a clause of a message, and what to do about it.
+    /// Packets that nodes dropped, as clauses of a message, each with a hint.
     fn dropped(&self) -> Vec<(String, &'static str)> {
         let NodeDrops { no_route, hop_limit, down } = self.drops;
         let reasons = [
@@ -255,18 +256,18 @@ impl End {
     }
 }
 
-/// Which transfers of all runs were to be delivered, and were not.
+/// Transfers of all runs that should have been delivered and were not.
 #[derive(Default)]
 struct Verdict {
     due: usize,
     undelivered: usize,
-    /// What to do about it, in the order of appearance.
+    /// Hints, in order of appearance.
     hints: Vec<&'static str>,
 }
 
 impl Verdict {
-    /// Says on standard error which transfers of a point's runs were not delivered, how far they
-    /// got, and why. Those without end are cut at `stop` and owe nothing.
+    /// Prints to standard error which transfers of a point's runs were not delivered, how far they
+    /// got, and why. Transfers without end are cut at `stop` and never count as failed.
     fn judge(
         &mut self,
         (point, files, arguments): (&Point, &Files, &Arguments),
@@ -313,7 +314,7 @@ impl Verdict {
     }
 }
 
-/// What a transfer carries; `None` if it has no end.
+/// Number of bytes that a transfer carries; `None` if it has no end.
 fn octets(transfer: &TransferSpec, files: &Files) -> Option<u64> {
     match &transfer.content {
         ContentSpec::Bytes(octets) => Some(*octets),
@@ -353,13 +354,13 @@ fn report(
     Ok(())
 }
 
-/// The metrics of one run, by name, as they are printed.
+/// Metrics of one run, by name, in the form in which they are printed.
 pub(crate) fn of_run(metrics: &Metrics) -> BTreeMap<&str, MetricRecord<'_>> {
     let metrics = metrics.iter();
     metrics.map(|(name, metric)| (name.as_str(), MetricRecord::of_run(metric.value, metric.unit))).collect()
 }
 
-/// The contents that the scenario carries, from where it says.
+/// Reads the files that the scenario names, relative to its folder.
 fn files(scenario: &Scenario, path: &Path) -> Result<Files, Error> {
     let read = |name: &str| {
         let file = content(path, name);
@@ -369,12 +370,12 @@ fn files(scenario: &Scenario, path: &Path) -> Result<Files, Error> {
     scenario.files().map(read).collect()
 }
 
-/// Where the scenario at `path` says that a content is.
+/// Path of a file that the scenario at `path` names.
 fn content(path: &Path, name: &str) -> PathBuf {
     path.parent().unwrap_or(Path::new("")).join(name)
 }
 
-/// One run, and files with all that happens in it.
+/// Simulates one run and writes its trace, capture, event log and time series.
 fn watched(arguments: &Arguments, points: &[PointWithFiles], tables: &Tables<PathBuf>) -> Result<(), Error> {
     let ([(point, files)], 1) = (points, arguments.runs) else {
         let (points, runs) = (points.len(), arguments.runs);
@@ -384,7 +385,7 @@ fn watched(arguments: &Arguments, points: &[PointWithFiles], tables: &Tables<Pat
         let hint = "leave --runs out or choose one with --run, and set the sweep's axes with --set";
         return Err(Error::input(message).with_hint(hint));
     };
-    // All files are open before the run begins: it may be a long one.
+    // Open all files before the run begins, since the run may take long.
     let create = |path: &Option<PathBuf>| path.as_deref().map(events::create).transpose();
     let (trace, pcap, log) =
         (create(&arguments.trace)?, create(&arguments.pcap)?, create(&arguments.events)?);
@@ -433,14 +434,14 @@ fn watched(arguments: &Arguments, points: &[PointWithFiles], tables: &Tables<Pat
     verdict.result()
 }
 
-/// A point for a person.
+/// Formats a point as text.
 fn table(point: &Point, seed: u64, number: Option<u64>, runs: &[Metrics]) -> String {
     let which = number.map_or_else(|| format!("{} runs", runs.len()), |run| format!("run {run}"));
     let mut text = format!("{}, {which}, seed {seed}", point.scenario.name);
     text += &axes(point);
     text +=
         &format!("\n  {:44} {:>14} {:>12} {:>14} {:>14}  unit\n", "metric", "mean", "±95 %", "min", "max");
-    // Not every run has all of them: how many subflows there are is no two runs' agreement.
+    // Runs can differ in their metrics: each opens its own number of subflows, for example.
     let names: Metrics = runs.iter().flatten().map(|(name, metric)| (name.clone(), *metric)).collect();
     for (name, first) in &names {
         let values: Vec<f64> = runs.iter().filter_map(|run| run.get(name)?.value).collect();
@@ -467,7 +468,7 @@ fn table(point: &Point, seed: u64, number: Option<u64>, runs: &[Metrics]) -> Str
     text + "\n"
 }
 
-/// A line on the median latency of a transfer if it was not delivered in some of several runs.
+/// Formats the median latency of a transfer that was not delivered in some of several runs.
 fn survival(name: &str, values: &[f64], runs: &[Metrics]) -> String {
     let Some(censored) = censored_by(name).filter(|_| runs.len() > 1) else { return String::new() };
     let censored: Vec<f64> = runs.iter().filter_map(|run| run.get(&censored)?.value).collect();

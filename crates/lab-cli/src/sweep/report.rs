@@ -68,7 +68,8 @@ pub(super) fn unfinished(folder: &Path, done: usize, missing: u64, json: bool) -
 /// The metrics to print: those that were named; otherwise the metric whose mean has a target
 /// precision, the first metrics of an experiment, or the transfers' latencies.
 ///
-/// # Errors A metric that the table does not contain.
+/// # Errors
+/// A metric that the table does not contain.
 pub(super) fn metrics(sweep: &Sweep, table: &Table<'_>, named: &[String]) -> Result<Vec<String>, Error> {
     let chosen: Vec<String> = match (&sweep.spec().runs, named) {
         (Runs::Enough(enough), []) => vec![enough.metric.clone()],
