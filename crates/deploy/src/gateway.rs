@@ -82,7 +82,7 @@ pub struct Arguments {
 /// Runs a gateway until it is stopped.
 ///
 /// # Errors
-/// Options that do not fit, keys that cannot be read, an address on which it cannot listen.
+/// The options conflict, a key cannot be read, or the address is not available.
 pub fn main(arguments: Arguments) -> Result<(), Error> {
     arguments.logging.start("gateway");
     let door = arguments.keys.door()?;
@@ -191,11 +191,11 @@ pub fn main(arguments: Arguments) -> Result<(), Error> {
     })
 }
 
-/// The kinds of lines about sessions that are over.
+/// Results of finished sessions, as in the log and the metrics.
 const RESULTS: [&str; 7] =
     ["served", "unreachable", "forbidden", "congested", "reset", "without room", "pushed out"];
 
-/// What was counted since the gateway was started.
+/// Counters since the start of the gateway.
 #[derive(Default)]
 struct Totals {
     results: BTreeMap<&'static str, u64>,
@@ -225,7 +225,7 @@ impl Totals {
     }
 }
 
-/// What there is to say, about which sender, and of which kind it is.
+/// The log line of an event, with the sender's address and the kind of the line.
 fn line(event: &GatewayEvent) -> (SocketAddr, (Class, &'static str), String) {
     match event {
         GatewayEvent::Full { peer, of_one_host } => {
@@ -255,7 +255,7 @@ fn line(event: &GatewayEvent) -> (SocketAddr, (Class, &'static str), String) {
                 (0, 0, _) if congested > 0 => {
                     ((Class::Refused, "congested"), "was told to call later: there is no room".to_owned())
                 }
-                // Whatever its sender does after it was told.
+                // The node was unreachable, whatever the sender did after the answer.
                 (0, 0, _) if unreachable > 0 => unreached,
                 (0, 0, _) if refused.total() > refused.silent => (is_refused, "reset".to_owned()),
                 (_, _, 1..) => (is_refused, "reset: it did not say what it wants".to_owned()),
@@ -264,9 +264,9 @@ fn line(event: &GatewayEvent) -> (SocketAddr, (Class, &'static str), String) {
                 }
                 (0, 0, 0) => unreached,
             };
-            // A sender that has heard that all is there hangs up with acknowledgements unread,
-            // which resets the connection. One that was told that the node is not reached does so
-            // too.
+            // A sender that knows the file is complete closes its connection with acknowledgements
+            // unread, which resets it. The same holds for a sender that was told the node is
+            // unreachable. Neither is an error.
             let is_end = |e: &LineError| {
                 opened + unreachable > 0
                     && e.leg.is_none()
@@ -285,8 +285,8 @@ mod tests {
 
     use super::*;
 
-    /// What the kernel says of a connection after its work is done is no news; what keeps work from
-    /// being done is.
+    /// A connection error after the end of the work is not logged; an error that prevents the work
+    /// is.
     #[test]
     fn a_sender_that_hangs_up_when_all_is_there_leaves_no_error_in_the_log() {
         let [sender, node] = [1, 2].map(|port| SocketAddr::from(([127, 0, 0, 1], port)));
@@ -305,7 +305,7 @@ mod tests {
         assert!(said(0, None, reset).contains("; 127.0.0.1:1: "));
     }
 
-    /// Also if its sender stays until it is reset, or is silent.
+    /// This holds whether the sender stays until it is reset or falls silent.
     #[test]
     fn a_session_whose_node_was_called_in_vain_is_unreachable() {
         let [peer, node] = [1, 2].map(|port| SocketAddr::from(([127, 0, 0, 1], port)));

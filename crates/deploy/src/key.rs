@@ -1,4 +1,4 @@
-//! `anabranch key`: make keys, show what others may know of them, sign files.
+//! `anabranch key`: make keys, print public keys, sign and verify files.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -80,10 +80,10 @@ pub struct Verify {
     signature: Option<PathBuf>,
 }
 
-/// Makes, shows and uses keys.
+/// Runs a command for keys.
 ///
 /// # Errors
-/// A file that cannot be read or written, and a signature that does not hold.
+/// A file cannot be read or written, or a signature is invalid.
 pub fn main(command: &Command) -> Result<(), Error> {
     match command {
         Command::New(new) => new.names.iter().try_for_each(|name| make(name, new.kind)),
@@ -127,7 +127,7 @@ fn make(name: &Path, kind: Kind) -> Result<(), Error> {
     Ok(())
 }
 
-/// Never over a key that is there.
+/// Writes a new file with this mode; never replaces an existing key.
 fn write_new(path: &Path, mode: u32, text: &str) -> Result<(), Error> {
     let mut options = File::options();
     let file = options.write(true).create_new(true).mode(mode).open(path);
@@ -137,7 +137,7 @@ fn write_new(path: &Path, mode: u32, text: &str) -> Result<(), Error> {
         _ => Error::unwritable(path, &error),
     })?;
     file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).map_err(|error| {
-        // It is ours, and half a key is none.
+        // This process created the file, and an incomplete key is useless.
         let _ = fs::remove_file(path);
         Error::unwritable(path, &error)
     })
@@ -180,7 +180,7 @@ impl Verify {
     }
 }
 
-/// FILE.sig.
+/// Default path of a signature: FILE.sig.
 fn beside(file: &Path) -> PathBuf {
     let mut path = file.as_os_str().to_owned();
     path.push(".sig");

@@ -1,5 +1,5 @@
-//! `anabranch manifest`: say with a signature which file is for which devices, and which comes
-//! after which.
+//! `anabranch manifest`: signed statements of which file is for which devices, and in which order
+//! files follow each other.
 
 mod expiry;
 pub(crate) mod identifier;
@@ -86,10 +86,10 @@ pub struct Verify {
     signers: Vec<String>,
 }
 
-/// Makes, shows and checks manifests.
+/// Runs a command for manifests.
 ///
 /// # Errors
-/// A file that cannot be read or written, what is no manifest, and a signature that does not hold.
+/// A file cannot be read or written, a manifest is invalid, or its signature is.
 pub fn main(command: &Command) -> Result<(), Error> {
     match command {
         Command::Create(create) => create.run(),
@@ -98,7 +98,7 @@ pub fn main(command: &Command) -> Result<(), Error> {
     }
 }
 
-/// What a manifest says.
+/// Contents of a manifest, as printed.
 #[derive(Debug, Serialize)]
 struct Said {
     sequence: u64,
@@ -107,12 +107,12 @@ struct Said {
     component: String,
     bytes: u64,
     sha256: String,
-    /// RFC 3339; `null` if it never expires.
+    /// RFC 3339 time; `null` if the manifest never expires.
     expires: Option<String>,
 }
 
-/// A component's name as text, or in CBOR's diagnostic notation if a terminal might take it for
-/// something else.
+/// A component's name as text, or in CBOR diagnostic notation if it has characters that a terminal
+/// could interpret.
 fn name(component: &[u8]) -> String {
     match std::str::from_utf8(component) {
         Ok(text) if component.iter().all(u8::is_ascii_graphic) => text.to_owned(),
@@ -162,8 +162,8 @@ impl Create {
         output::text(&format!("{}\n", path.display()))
     }
 
-    /// The number that was given. One that was not is the version of an MCUboot image, which has to
-    /// be whole in any case.
+    /// The number of `--sequence`, or the version of the MCUboot image. An image must be complete
+    /// in either case.
     fn sequence(&self, file: &mut File, digest: &FileDigest) -> Result<u64, Error> {
         let bad = |error: &dyn std::fmt::Display| Error::input(format!("{}: {error}", self.file.display()));
         let version = match mcuboot::is_image(file).map_err(|error| Error::unreadable(&self.file, &error))? {
@@ -223,7 +223,7 @@ impl Verify {
     }
 }
 
-/// FILE.suit.
+/// Default path of a manifest: FILE.suit.
 fn beside(file: &Path) -> PathBuf {
     let mut path = file.as_os_str().to_owned();
     path.push(".suit");
