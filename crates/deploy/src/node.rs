@@ -34,10 +34,10 @@ use crate::output;
 use crate::say;
 use crate::service::{self, Signals};
 
-/// How long the end of connections may take once a file is there.
+/// Time limit for closing connections after the file was received.
 const FAREWELL: time::Duration = time::Duration::from_secs(2);
 
-/// Between two lines about connections that were refused.
+/// Interval between log lines about refused connections.
 const REFUSALS_EVERY: time::Duration = time::Duration::from_secs(1);
 
 /// Options of `node`.
@@ -106,22 +106,22 @@ pub struct Arguments {
     check: bool,
 }
 
-/// A file that is there.
+/// A received file, as it is reported.
 #[derive(Debug, Serialize)]
 struct Received {
-    /// The transfer's number, in hexadecimal.
+    /// Transfer identifier, in hexadecimal.
     transfer: String,
     bytes: u64,
     sha256: String,
-    /// Where it went.
+    /// Destination of the file.
     to: String,
 }
 
 /// Runs a node until it is stopped, or with `--once` until it has received one file.
 ///
 /// # Errors
-/// Options that do not fit, keys that cannot be read, an address on which it cannot listen, a file
-/// that failed.
+/// The options conflict, a key cannot be read, the address is not available, or with `--once` the
+/// file failed.
 pub fn main(arguments: Arguments) -> Result<(), Error> {
     arguments.logging.start("node");
     let address = arguments.listen.resolve(NODE_PORT)?;
@@ -234,7 +234,8 @@ async fn serve(mut node: Node<Output>, arguments: &Arguments, totals: &RefCell<T
                 let refusal = node.sink().refusal().map(str::to_owned);
                 let why = refusal.unwrap_or_else(|| why(reason, delivered));
                 let line = format!("transfer {id} was refused: {why}");
-                // Without space the node takes no files at all until its operator acts.
+                // Without disk space the node takes no file until its operator acts, so the line is
+                // a warning.
                 let level = if reason == RefuseReason::NoRoom { Level::Warning } else { Level::Info };
                 let entry = Entry::new(level, "refused", line);
                 said.say(entry.with("transfer", id).with("reason", word(reason)));
@@ -269,11 +270,11 @@ async fn serve(mut node: Node<Output>, arguments: &Arguments, totals: &RefCell<T
     }
 }
 
-/// What was said: of connections that were refused a line a second at most, and of transfers what a
-/// [`Log`] admits.
+/// State of the log: at most one line per second about refused connections, and lines about
+/// transfers as the [`Limiter`] admits.
 #[derive(Debug)]
 struct Said {
-    /// Connections refused that a line has told of.
+    /// Number of refused connections in the last line about them.
     total: u64,
     at: Option<Instant>,
     log: Limiter,
@@ -293,9 +294,11 @@ impl Said {
         }
     }
 
-    /// A line about a transfer: senders cause as many as they like.
+    /// Writes a line about a transfer, rate-limited since senders can cause any number of
+    /// transfers.
     fn say(&mut self, entry: Entry) {
-        // The machine does not say from which host a transfer is.
+        // The node's machine does not report the host of a transfer, so all transfers share one
+        // budget.
         let nowhere = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
         let what = (Class::Served, entry.event());
         if let Some(line) = entry.line()
@@ -306,7 +309,7 @@ impl Said {
     }
 }
 
-/// What was counted since the node was started, as of its last event.
+/// Counters since the start of the node, as of the last event.
 #[derive(Default)]
 struct Totals {
     begun: u64,
@@ -357,17 +360,20 @@ impl Totals {
         page
     }
 
-    /// What keeps the node from taking files, if anything does.
+    /// Why the node cannot take files at present.
+    ///
+    /// # Errors
+    /// The disk has less free space than `--reserve`, or cannot be examined.
     fn health(&self, arguments: &Arguments) -> Result<(), String> {
         if self.is_deaf {
             return Err("the kernel hands out no more connections: too many descriptors?".to_owned());
         }
         let place = arguments.out.as_deref().map(folder).or(arguments.spool.as_deref());
-        // Standard output and commands have no disk of ours.
+        // Standard output and commands without a spool use no disk of the node.
         let Some(place) = place.filter(|_| arguments.out.as_deref() != Some("-".as_ref())) else {
             return Ok(());
         };
-        // Health names no files: the port authenticates no caller.
+        // The port does not authenticate callers, so health names no files.
         let disk = if arguments.out.is_some() { "the disk of --out" } else { "the disk of --spool" };
         let free = sink::free(place).map_err(|error| format!("{disk}: {error}"))?;
         let reserve = arguments.reserve.0;
@@ -378,8 +384,8 @@ impl Totals {
     }
 }
 
-/// Every reason with which the output refuses a transfer. Each is a series of the metrics from the
-/// start, so that a rate sees its first count.
+/// Every reason with which the output refuses a transfer. The metrics contain each of them from the
+/// start, so that a rate includes the first count.
 const REASONS: [RefuseReason; 8] = [
     RefuseReason::Unfinished,
     RefuseReason::TooLarge,
@@ -391,7 +397,7 @@ const REASONS: [RefuseReason; 8] = [
     RefuseReason::Image,
 ];
 
-/// A reason as a word.
+/// Name of a reason in logs and metrics.
 fn word(reason: RefuseReason) -> &'static str {
     match reason {
         RefuseReason::Busy => "busy",
@@ -408,7 +414,7 @@ fn word(reason: RefuseReason) -> &'static str {
     }
 }
 
-/// Why a transfer may not begin.
+/// Why a transfer was refused, as text for the log.
 fn why(reason: RefuseReason, delivered: u64) -> String {
     match reason {
         RefuseReason::Unfinished => {
@@ -419,7 +425,7 @@ fn why(reason: RefuseReason, delivered: u64) -> String {
     }
 }
 
-/// The sender shall hear that all is there.
+/// Waits until connections are closed, so that the sender learns that the file was received.
 async fn farewell(mut node: Node<Output>) -> Result<(), Error> {
     let end = async {
         while !node.is_idle() {
@@ -439,8 +445,8 @@ impl Received {
             .with("bytes", *bytes)
             .with("sha256", sha256.as_str())
             .with("to", to.as_str());
-        // A result, not a log line: neither --quiet nor --log-level leaves it out, unless standard
-        // output holds the file.
+        // This is a result, not a log line: neither `--quiet` nor `--log-level` suppresses it,
+        // unless standard output carries the file.
         match arguments.out.as_deref() == Some("-".as_ref()) {
             true if arguments.quiet => Ok(()),
             true => {

@@ -1,4 +1,4 @@
-//! `push --to`: over this host's network, to a node that somebody has started.
+//! `anabranch push --to`: deliver a file over this host's network to a running node.
 
 mod digests;
 mod once;
@@ -86,12 +86,12 @@ pub struct Arguments {
     pub quiet: bool,
 }
 
-/// How many gateways `--gateways` asks for.
+/// Number of gateways that `--gateways` asks for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Wanted {
-    /// At most that many.
+    /// At most this number.
     AtMost(u32),
-    /// As many as the latency model finds best.
+    /// The number that the latency model finds best.
     Best,
 }
 
@@ -108,15 +108,14 @@ impl FromStr for Wanted {
     }
 }
 
-/// A node that does not answer is asked again after so long, and so often in all: half a minute of
-/// patience.
+/// Time to wait for an answer of the node, and number of requests: together about half a minute.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(8);
 const REQUEST_TRIES: u32 = 4;
 
 /// Delivers a file to the node of `--to`.
 ///
 /// # Errors
-/// The file is not delivered, and why.
+/// Why the file was not delivered.
 pub fn main(arguments: &Arguments) -> Result<(), Error> {
     let Some(node) = &arguments.to else {
         return Err(Error::input("no node was named").with_hint("give its address with --to HOST[:PORT]"));
@@ -156,8 +155,8 @@ pub fn main(arguments: &Arguments) -> Result<(), Error> {
     config.set.congestion_patience = config.set.busy_patience;
     config.rate = arguments.rate.map(|Rate(rate)| rate);
     config.rate_gateway = arguments.rate_gateway.map(|Rate(rate)| rate);
-    // Gateways that were named have the names that they were given; those of a table have ids that
-    // are the node's.
+    // Gateways of `--via` are shown as the user named them; those of the node's table are shown by
+    // the node's identifiers.
     let mut names = Vec::new();
     if !arguments.via.is_empty() {
         names.push(String::new());
@@ -184,8 +183,8 @@ pub fn main(arguments: &Arguments) -> Result<(), Error> {
                 _ => None,
             };
             if again.is_none() {
-                // The node keeps its place for the transfer between two tries, and not after the
-                // last.
+                // Between two tries the node keeps its place for the transfer. After the last one
+                // the place is released.
                 push.cancel();
             }
             push.close().await;
@@ -193,7 +192,8 @@ pub fn main(arguments: &Arguments) -> Result<(), Error> {
             if !arguments.quiet {
                 say!("{failure}; trying again in {} s", pause.as_secs());
             }
-            // What was there before is gone, and what has come since shall stay.
+            // `--restart` has discarded the old part already; the retry must keep what was received
+            // since.
             if let Some(file) = &mut config.set.file
                 && push.establishment().is_some()
             {
@@ -217,9 +217,9 @@ pub fn main(arguments: &Arguments) -> Result<(), Error> {
         }
         match push.outcome() {
             Some(Outcome::Delivered) => state.forget(),
-            // The node has found that these are not the octets that were announced.
+            // The file does not match its digest: a stored digest was stale.
             Some(Outcome::Failed(Failure::Refused(RefuseReason::Digest))) => digests.forget(&digest),
-            // It was not let in.
+            // The transfer never started, so the node holds nothing of it.
             Some(Outcome::Failed(
                 Failure::Refused(_) | Failure::Unfinished(_) | Failure::NodeUnreachable | Failure::NoGateway,
             )) if push.delivered().max(retries.delivered) == 0 => state.forget_if_fresh(),
@@ -227,7 +227,7 @@ pub fn main(arguments: &Arguments) -> Result<(), Error> {
             None => {}
         }
         let mut report = Report::of_deployed(&push, node.text().to_owned(), said, &names);
-        // The last of several tries may not have got as far.
+        // An earlier try may have delivered more than the last one.
         report.delivered_bytes = report.delivered_bytes.max(retries.delivered);
         if arguments.json {
             output::json(&report)?
@@ -238,18 +238,18 @@ pub fn main(arguments: &Arguments) -> Result<(), Error> {
     })
 }
 
-/// Whether a push that has failed is tried again, and when.
+/// Decides whether and when a failed push is retried.
 #[derive(Debug)]
 struct Retries {
-    /// For so long after something was delivered.
+    /// How long to retry after the last progress.
     span: time::Duration,
     since: Instant,
     pause: time::Duration,
-    /// Octets that were delivered so far.
+    /// Number of bytes delivered so far.
     delivered: u64,
 }
 
-/// Between two tries, at first and at most.
+/// First and longest pause between two tries.
 const FIRST_RETRY: time::Duration = time::Duration::from_secs(1);
 const LONGEST_RETRY: time::Duration = time::Duration::from_secs(8);
 
@@ -259,7 +259,7 @@ impl Retries {
         Self { span, since: Instant::now(), pause: FIRST_RETRY, delivered: 0 }
     }
 
-    /// How long to wait after a failure, if it may pass by itself.
+    /// The pause before the next try; `None` if the failure is permanent or the time is over.
     fn after(&mut self, failure: Failure, delivered: u64) -> Option<time::Duration> {
         if delivered > self.delivered {
             (self.delivered, self.since, self.pause) = (delivered, Instant::now(), FIRST_RETRY);
@@ -274,7 +274,7 @@ impl Retries {
     }
 }
 
-/// The file's octets, and what they are. What can be read twice is not kept.
+/// Opens the file and computes its digest. A regular file is not held in memory.
 fn open(arguments: &Arguments, digests: &mut Digests) -> Result<(PushFile, FileDigest), Error> {
     let path = &arguments.file;
     if is_read_once(path) {
@@ -284,7 +284,7 @@ fn open(arguments: &Arguments, digests: &mut Digests) -> Result<(PushFile, FileD
     Ok((PushFile::OnDisk(file, digest.length), digest))
 }
 
-/// Random, so that a node tells two transfers apart.
+/// Draws a random transfer identifier, so that the node can tell transfers apart.
 fn transfer() -> Result<TransferId, Error> {
     let mut octets = [0; 8];
     let read = File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut octets));
@@ -292,7 +292,7 @@ fn transfer() -> Result<TransferId, Error> {
     Ok(TransferId(u64::from_ne_bytes(octets)))
 }
 
-/// Gateways whose reasons an error names, at most.
+/// Limit on the gateways whose reasons an error names.
 const MOST_REASONS: usize = 4;
 
 /// Why each gateway was lost, in parentheses.
@@ -315,8 +315,7 @@ fn verdict(push: &Push, octets: u64, delivered: u64, config: &PushConfig) -> Res
         push.sessions().any(|session| session.state == State::Closed(Ending::Refused(with)))
     };
     let (forbidden, unreachable) = (refused(SetAckStatus::Forbidden), refused(SetAckStatus::Unreachable));
-    // The node has ended a session that a gateway had opened to it: it knows nothing of the
-    // transfer any more.
+    // The node closed a session that was already open: it no longer knows the transfer.
     let is_forgotten = failure == Failure::GatewaysLost
         && push.sessions().any(|session| {
             session.establishment.is_some() && matches!(session.state, State::Closed(Ending::Stream(_)))
@@ -331,7 +330,7 @@ fn verdict(push: &Push, octets: u64, delivered: u64, config: &PushConfig) -> Res
             let error = push.errors().iter().rfind(|error| error.leg == Some(Leg::Control));
             error.map(|error| format!(" ({}: {})", error.peer, error.error)).unwrap_or_default()
         }
-        // The node has said why.
+        // The node's refusal contains the reason.
         _ => String::new(),
     };
     if let Some(error) = push.unread() {
@@ -348,8 +347,8 @@ fn verdict(push: &Push, octets: u64, delivered: u64, config: &PushConfig) -> Res
         Failure::NodeUnreachable if config.manifest.is_some() => {
             "is `anabranch node` running there, of a version that knows manifests, and does a route lead to it?"
         }
-        // A node does not answer a sender that it does not know: its answer would tell a stranger
-        // that it is there.
+        // A node does not answer unknown senders: an answer would tell a stranger that the node
+        // exists.
         Failure::NodeUnreachable if config.keys.is_some() => {
             "is `anabranch node` running there, do its --senders (or --psk) have this sender's key, is --node-key its own, \
              and does a route lead to it?"
