@@ -1,4 +1,4 @@
-//! A page of an event log: `cargo run --example page -- in.ablog out.html`.
+//! Makes a page of an event log: `cargo run --example page -- in.ablog out.html`.
 
 use std::fs::{self, File};
 use std::io::BufReader;

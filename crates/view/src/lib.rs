@@ -1,17 +1,17 @@
-//! An event log of a run as one HTML page that replays it. This crate reads logs and knows no
-//! simulator: the format is all that both share (`docs/reference/replay.md`; its numbers are
-//! [`anabranch_wire::eventlog`]).
+//! Turns the event log of a run into one HTML page that replays the run. This crate reads logs and
+//! does not depend on the simulator: they share only the log format (`docs/reference/replay.md`;
+//! its numbers are in [`anabranch_wire::eventlog`]).
 //!
-//! Not here: what is in a log (the simulator's), files and options (the program's). The page loads
-//! nothing, and the same log gives the same octets.
+//! The simulator decides what a log contains; the program handles options and files. The page loads
+//! nothing, and equal logs give equal bytes.
 //!
 //! Code map, from the ground up:
 //!
 //! * [`log`] reads records from a stream;
-//! * [`replay`] collects them: what each packet did on each link, figures of connections, and where
-//!   losses were repaired;
-//! * `layout` gives nodes places;
-//! * [`page`] makes the page, of columns and of the scripts in `assets`.
+//! * [`replay`] collects them: the fate of each packet on each link, the states of connections,
+//!   and where losses were repaired;
+//! * `layout` computes positions of nodes;
+//! * [`page`] makes the page from columns and from the scripts in `assets`.
 
 #![forbid(unsafe_code)]
 
