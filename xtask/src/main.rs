@@ -1,14 +1,20 @@
-//! The repository's own rules and chores as code: `cargo xtask <command>`.
+//! The repository's rules and chores: `cargo xtask <command>`.
 //!
-//! Code map: [`tidy`] is the rules (floors, circles, what may not stand in a file); [`suite`] runs
-//! everything that tests and counts, [`python`] the Python package's part of it; [`chores`] starts
-//! the longer jobs and regenerates what is generated, and the benchmarks by a module of their own;
-//! [`slim`] measures the small programs, [`first_contact`] what a newcomer waits for, [`load`]
-//! repeats the suite on a busy machine, [`mutants`] tests the tests; [`compare`] holds our TCP
-//! against the kernel's and ns-3's, and our radios against ns-3's; [`book`] makes the book of
-//! `docs`, [`mod@reference`] its page about scenarios; [`cargo`] starts cargo, [`tools`] installs
-//! programs of others, [`failure`] is how a command fails. One dependency, a JSON reader, so that
-//! the first build of a fresh clone is short.
+//! Code map:
+//!
+//! * [`tidy`] checks rules: crate layers, import cycles, forbidden text;
+//! * [`suite`] runs and counts all tests, with [`python`] for the Python package;
+//! * [`chores`] starts longer jobs and regenerates files;
+//! * [`mod@bench`] runs the benchmarks, and [`slim`] measures the small programs;
+//! * [`first_contact`] measures how long a newcomer waits;
+//! * [`load`] repeats the suite on a busy machine, and [`mutants`] tests the tests;
+//! * [`compare`] compares our TCP with that of the kernel and of ns-3, and our radios with
+//!   ns-3's;
+//! * [`book`] makes the book of `docs`, and [`mod@reference`] its page about scenarios;
+//! * [`cargo`] starts cargo, [`tools`] installs third-party programs, and [`failure`] defines
+//!   failures.
+//!
+//! The only dependency is a JSON reader, so that the first build of a clone is short.
 
 mod bench;
 mod book;
