@@ -255,7 +255,6 @@ impl Cell {
 ///
 /// # Errors
 ///
-///
 /// The simulator refuses a network.
 pub fn campaign(
     cells: &[Cell],

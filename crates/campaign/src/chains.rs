@@ -88,7 +88,6 @@ fn no_longer(transfer: &Transfer, plain: Duration) -> bool {
 ///
 /// # Errors
 ///
-///
 /// The simulator refuses a chain.
 pub fn campaign(seed: u64, count: u64, tell: impl Fn(&Case) + Sync) -> Result<Vec<Case>, RunError> {
     (0..count)

@@ -84,7 +84,6 @@ fn no_longer(ours: &Completions, plain: &Completions) -> bool {
 ///
 /// # Errors
 ///
-///
 /// The simulator refuses a chain.
 pub fn campaign(seed: u64, count: u64, tell: impl Fn(&Case) + Sync) -> Result<Vec<Case>, RunError> {
     (0..count)
@@ -126,7 +125,6 @@ impl Crowd {
     ///
     /// # Errors
     ///
-    ///
     /// The simulator refuses the chain.
     pub fn run(&self, relay: Option<&str>, seed: u64, run: u64) -> Result<Completions, RunError> {
         let source = Source::new("crowd", self.scenario(relay));
@@ -164,7 +162,6 @@ impl Crowd {
     /// Mean of several runs with memory for this number of connections and segments.
     ///
     /// # Errors
-    ///
     ///
     /// The simulator refuses the chain.
     pub fn with_memory(

@@ -67,7 +67,6 @@ impl Case {
 ///
 /// # Errors
 ///
-///
 /// The simulator refuses a network.
 pub fn campaign(
     seed: u64,

@@ -101,7 +101,6 @@ pub fn wide_network(seed: u64, number: u64) -> Settings {
 ///
 /// # Errors
 ///
-///
 /// The simulator refuses a network.
 pub fn campaign(
     network: fn(u64, u64) -> Settings,

@@ -84,7 +84,6 @@ impl DtcPoint {
     ///
     /// # Errors
     ///
-    ///
     /// The first invalid value.
     pub fn new(settings: &Settings) -> Result<Self, ParameterError> {
         let settings = config::canonical(settings)?;
@@ -99,7 +98,6 @@ impl DtcPoint {
     /// Makes one run and returns all counts, up to the acknowledgement of the last segment.
     ///
     /// # Errors
-    ///
     ///
     /// The simulator refuses the network.
     pub fn counts(&self, seed: u64, run: u64) -> Result<Counts, RunError> {

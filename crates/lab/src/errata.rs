@@ -60,7 +60,6 @@ struct Entry {
 ///
 /// # Panics
 ///
-///
 /// The list is invalid. The lists are part of the program, and a test parses them.
 pub(crate) fn read(list: &str) -> Vec<Erratum> {
     let file: File = toml::from_str(list).expect("the list is well formed");

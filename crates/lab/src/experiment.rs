@@ -27,7 +27,6 @@ pub const BUILD: &str = env!("ANABRANCH_LAB_BUILD");
 ///
 /// # Errors
 ///
-///
 /// A key is unknown or set twice, a text is not an assignment, or the grid has more points than a
 /// sweep may have.
 pub fn settings<S: AsRef<str>>(
@@ -59,7 +58,6 @@ pub fn run(
 /// points. Nothing is stored.
 ///
 /// # Errors
-///
 ///
 /// A point is invalid (found before the first run), or a run failed.
 pub fn run_all(

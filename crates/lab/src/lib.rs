@@ -71,7 +71,6 @@ pub fn paper(id: &str) -> Option<&'static reproduction::Paper> {
 ///
 /// # Errors
 ///
-///
 /// [`experiment::ParameterError::NoExperiment`], with the most similar name.
 pub fn find(name: &str) -> Result<&'static dyn experiment::Experiment, experiment::ParameterError> {
     anabranch_sweep::experiment::find(EXPERIMENTS, name)

@@ -120,7 +120,6 @@ impl MptcpPoint {
     ///
     /// # Errors
     ///
-    ///
     /// The first invalid value.
     pub fn new(settings: &Settings) -> Result<Self, ParameterError> {
         TEMPLATE.point(&config::decided(settings)?).map(Self)
@@ -142,7 +141,6 @@ impl MptcpPoint {
     /// Makes one run.
     ///
     /// # Errors
-    ///
     ///
     /// The simulator refuses the network.
     pub fn outcome(&self, seed: u64, run: u64) -> Result<Outcome, RunError> {

@@ -162,7 +162,6 @@ impl Chart {
     ///
     /// # Errors
     ///
-    ///
     /// The chart is empty, has more series than [`Chart::MAX_SERIES`], or has a coordinate that
     /// cannot be placed.
     pub fn svg(&self) -> Result<String, ChartError> {

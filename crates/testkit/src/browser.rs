@@ -73,7 +73,6 @@ impl Browser {
     ///
     /// # Panics
     ///
-    ///
     /// The page does not answer in time.
     #[track_caller]
     pub fn answer(&self, view: &View<'_>) -> Answer {
@@ -99,7 +98,6 @@ impl Browser {
     ///
     /// # Panics
     ///
-    ///
     /// The copy cannot be written beside the page, or the page does not answer.
     #[track_caller]
     pub fn probe(&self, view: &View<'_>, script: &str) -> Answer {
@@ -122,7 +120,6 @@ impl Browser {
     ///
     /// # Panics
     ///
-    ///
     /// The browser fails.
     #[track_caller]
     pub fn dom(&self, view: &View<'_>) -> String {
@@ -136,7 +133,6 @@ impl Browser {
     /// Writes a screenshot of the window to `file`, as PNG.
     ///
     /// # Panics
-    ///
     ///
     /// The browser fails.
     #[track_caller]

@@ -59,7 +59,6 @@ pub fn target_dir(kind: Kind) -> PathBuf {
 ///
 /// # Panics
 ///
-///
 /// The build fails.
 pub fn library(kind: Kind, target: Option<&str>) -> PathBuf {
     // Use a separate target directory: the process that runs these tests holds the lock of the
@@ -92,7 +91,6 @@ pub fn library(kind: Kind, target: Option<&str>) -> PathBuf {
 ///
 /// # Panics
 ///
-///
 /// The compiler fails or warns.
 pub fn program(kind: Kind, sources: &[&Path], program: &Path) -> Option<()> {
     let compiler = find_or_install("cc", "gcc")?;
@@ -111,7 +109,6 @@ pub fn program(kind: Kind, sources: &[&Path], program: &Path) -> Option<()> {
 /// prints that and returns `None`.
 ///
 /// # Panics
-///
 ///
 /// The build fails.
 pub fn bare_metal(kind: Kind, functions: &[String], program: &Path) -> Option<Sections> {

@@ -24,7 +24,6 @@ impl Tshark {
     ///
     /// # Panics
     ///
-    ///
     /// The file cannot be written.
     pub fn open(name: &str, octets: &[u8]) -> Option<Self> {
         let program = find_or_install("tshark", "tshark")?;
@@ -36,7 +35,6 @@ impl Tshark {
     /// Runs tshark with these arguments and returns its output.
     ///
     /// # Panics
-    ///
     ///
     /// tshark fails.
     #[track_caller]
@@ -67,7 +65,6 @@ impl Tshark {
     ///
     /// # Panics
     ///
-    ///
     /// tshark fails, or prints an unexpected table.
     #[track_caller]
     pub fn counts<const N: usize>(&self, filters: [&str; N]) -> [u64; N] {
@@ -83,7 +80,6 @@ impl Tshark {
     /// The frames that pass a filter, as a new capture.
     ///
     /// # Panics
-    ///
     ///
     /// tshark fails.
     #[track_caller]

@@ -89,7 +89,6 @@ impl<R: BufRead> Reader<R> {
     ///
     /// # Errors
     ///
-    ///
     /// The input is empty, is not a log, or has another version.
     pub fn new(input: R) -> Result<Self, LogError> {
         let mut octets = Octets::new(input);
@@ -135,7 +134,6 @@ impl<R: BufRead> Reader<R> {
     /// Reads the next record; `None` after the last complete one.
     ///
     /// # Errors
-    ///
     ///
     /// The log is damaged, or cannot be read.
     pub fn next_record(&mut self) -> Result<Option<Record>, LogError> {

@@ -211,7 +211,6 @@ impl Replay {
     ///
     /// # Errors
     ///
-    ///
     /// The log cannot be read, or the part is too large.
     pub fn read(input: impl BufRead, part: Part) -> Result<Self, LogError> {
         let mut reader = Reader::new(input)?;

@@ -135,7 +135,6 @@ const TAKES: &[(&str, Takes)] = &[
 ///
 /// # Errors
 ///
-///
 /// The first invalid value.
 pub(super) fn canonical(settings: &Settings) -> Understood<Settings> {
     let mut settings = settings.clone();

@@ -22,7 +22,6 @@ pub struct Drawn {
 ///
 /// # Errors
 ///
-///
 /// A run failed.
 pub fn draw(tables: &Tables, work: &Work<'_>) -> Result<Vec<Drawn>, RunError> {
     let paper = one_run(&tables::cell(Mode::Paper, 11, 0.1), work)?;

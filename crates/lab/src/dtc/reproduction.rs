@@ -37,7 +37,6 @@ pub fn planned(options: &Options) -> usize {
 ///
 /// # Errors
 ///
-///
 /// A run failed, or a figure could not be drawn.
 pub fn reproduce(options: Options, work: &Work<'_>) -> Result<Reproduction, ReproduceError> {
     let tables = Tables::run(work)?;

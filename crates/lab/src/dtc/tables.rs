@@ -56,7 +56,6 @@ impl Tables {
     ///
     /// # Errors
     ///
-    ///
     /// The first failed run.
     pub fn run(work: &Work<'_>) -> Result<Self, RunError> {
         let cells: Vec<(Mode, usize, f64)> = MODES
@@ -96,7 +95,6 @@ impl Tables {
     /// The results of a cell.
     ///
     /// # Panics
-    ///
     ///
     /// The tables have no such cell.
     pub fn cell(&self, mode: Mode, hops: usize, loss: f64) -> &Outcome {

@@ -97,11 +97,9 @@ impl Outcome {
     ///
     /// # Errors
     ///
-    ///
     /// A point of a large sweep is no longer valid.
     ///
     /// # Panics
-    ///
     ///
     /// The sweep is of a scenario.
     pub fn of(sweep: &Sweep, point: &Point, store: &Store) -> Result<Self, Error> {
@@ -130,7 +128,6 @@ impl Outcome {
     ///
     /// # Panics
     ///
-    ///
     /// The experiment has no metric of that name.
     pub fn metric(&self, name: &str) -> &MetricSummary {
         self.metrics.iter().find(|m| m.metric.name == name).expect("a metric of this experiment")
@@ -139,7 +136,6 @@ impl Outcome {
     /// An array by name.
     ///
     /// # Panics
-    ///
     ///
     /// The experiment has no array of that name.
     pub fn array(&self, name: &str) -> &ArraySummary {

@@ -38,7 +38,6 @@ impl Template {
     ///
     /// # Errors
     ///
-    ///
     /// The first value that a parameter does not take.
     pub fn source(&self, settings: &Settings) -> Understood<Source> {
         let source = Source::new(self.file, self.text);
@@ -48,7 +47,6 @@ impl Template {
     /// Makes the scenario for these parameters.
     ///
     /// # Errors
-    ///
     ///
     /// The first invalid value, with the name of its parameter.
     pub fn point(&self, settings: &Settings) -> Understood<Templated> {
@@ -105,7 +103,6 @@ impl Templated {
     /// Prepares a simulation.
     ///
     /// # Errors
-    ///
     ///
     /// Nodes cannot be placed as the scenario requires.
     pub fn plan(&self, seed: u64, run: u64) -> Result<Plan, RunError> {

@@ -99,7 +99,6 @@ impl Takes {
 ///
 /// # Errors
 ///
-///
 /// The first invalid value.
 pub(crate) fn canonical(settings: &Settings, takes: &[(&'static str, Takes)]) -> Understood<Settings> {
     takes.iter().try_fold(settings.clone(), |all, (key, takes)| {

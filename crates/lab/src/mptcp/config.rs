@@ -186,7 +186,6 @@ const BEGIN: Duration = Duration::from_secs(60);
 ///
 /// # Errors
 ///
-///
 /// The scheme does not exist.
 pub(super) fn decided(settings: &Settings) -> Understood<Settings> {
     // Values of "auto" for the printed scheme, ours, and the RFCs' schemes.

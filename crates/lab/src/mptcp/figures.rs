@@ -39,7 +39,6 @@ impl Picture {
     ///
     /// # Errors
     ///
-    ///
     /// As [`Chart::svg`] and [`map::Map::svg`].
     pub fn svg(&self) -> Result<String, ChartError> {
         match self {

@@ -109,7 +109,6 @@ impl Watch {
     ///
     /// # Errors
     ///
-    ///
     /// The model refuses the measured values.
     pub(super) fn round_trip(
         &self,

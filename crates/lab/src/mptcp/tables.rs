@@ -169,7 +169,6 @@ impl Tables {
     ///
     /// # Errors
     ///
-    ///
     /// The first failed run.
     pub fn run(work: &Work<'_>) -> Result<Self, RunError> {
         let Work { runs, seed, .. } = *work;
@@ -202,7 +201,6 @@ impl Tables {
     /// A cell, by the deployment's name in the list of targets.
     ///
     /// # Panics
-    ///
     ///
     /// There is no such deployment.
     pub fn cell(&self, id: &str, way: Way) -> &Cell {

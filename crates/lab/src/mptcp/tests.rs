@@ -216,7 +216,8 @@ fn auto_is_written_out_by_the_scheme() {
     }
 }
 
-/// Erratum M28: the proposed scheme alone uses the changed acknowledgements.
+/// Erratum M28: `conventional_acks` can give the conventional scheme the acknowledgements of the
+/// proposed one, and changes no other scheme.
 #[test]
 fn the_conventional_scheme_can_acknowledge_windows() {
     let decided = |scheme: Scheme, acks: &str| {

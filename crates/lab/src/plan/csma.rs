@@ -47,7 +47,6 @@ pub enum Refusal {
 ///
 /// # Errors
 ///
-///
 /// See [`Refusal`].
 pub fn answer(question: Question) -> Result<Answer, Refusal> {
     let radio = question.phy.radio(question.busy.clone()).ok_or(Refusal::NoAccess)?;

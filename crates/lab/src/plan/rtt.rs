@@ -36,7 +36,6 @@ pub struct Answer {
 ///
 /// # Errors
 ///
-///
 /// The model refuses the input.
 pub fn answer(question: Question) -> Result<Answer, ModelError> {
     let reading = reading(question.printed, Some(question.access));

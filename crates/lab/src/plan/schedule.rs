@@ -99,7 +99,6 @@ pub struct Refusal {
 ///
 /// # Errors
 ///
-///
 /// See [`Refusal`].
 pub fn answer(question: Question) -> Result<Answer, Refusal> {
     let understood = (1..).zip(&question.paths).map(|(number, said)| {

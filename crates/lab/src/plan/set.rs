@@ -36,7 +36,6 @@ pub enum Refusal {
 ///
 /// # Errors
 ///
-///
 /// See [`Refusal`].
 pub fn answer(settings: &Settings, equations: Equations) -> Result<Answer, Refusal> {
     let settings = set::canonical(settings)?;

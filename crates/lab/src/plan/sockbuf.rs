@@ -58,7 +58,6 @@ pub fn gains(of: Gains, [kp, ki, kd]: [Option<f64>; 3], times: f64) -> Gains {
 ///
 /// # Errors
 ///
-///
 /// The model refuses the input.
 pub fn answer(question: Question) -> Result<Answer, ModelError> {
     let Question { gains, from, to, least, pool, lag, begin, cycles, .. } = question;

@@ -67,7 +67,6 @@ impl Map {
     ///
     /// # Errors
     ///
-    ///
     /// The map has no place or more groups than there are markers, or a coordinate is not finite.
     pub fn svg(&self) -> Result<String, ChartError> {
         self.check()?;

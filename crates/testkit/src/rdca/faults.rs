@@ -36,7 +36,6 @@ pub struct Faults {
 ///
 /// # Errors
 ///
-///
 /// The violated guarantee: a packet was delivered twice, out of order or altered, or was lost
 /// without a report.
 pub fn fault_run(seed: u64) -> Result<Faults, String> {
