@@ -12,7 +12,7 @@ pub struct Drawn {
     pub chart: Chart,
 }
 
-/// A panel: name, quantity, title, axis label.
+/// A panel: name, quantity, title, unit.
 type Panel = (&'static str, Quantity, &'static str, &'static str);
 
 const BY_SENDERS: [Panel; 5] = [
