@@ -53,7 +53,7 @@ fn check_scenario(scenario: &Scenario, probe: &mut Probe) {
     }
 }
 
-/// An error has a place in the text, or names the override.
+/// Checks that an error has a place in the text, or names the override.
 fn check_error(error: &ScenarioError, text: &str, probe: &mut Probe) {
     probe.say(|| error);
     if let Place::File { line, span, .. } = &error.place {
@@ -61,18 +61,18 @@ fn check_error(error: &ScenarioError, text: &str, probe: &mut Probe) {
         assert!(span.start <= span.end && span.end <= text.len(), "{error}: {span:?}");
     }
     assert!(!error.message.is_empty());
-    // What comes after a quotation mark is the input's own words.
+    // Text after a quotation mark is quoted from the input.
     let words = error.message.split(['`', '"', '\'']).next().unwrap_or_default();
     let plain: String = words.chars().filter(|c| c.is_alphabetic()).collect();
     probe.feature((plain, error.hint.is_some()));
 }
 
-/// Points of the sweep that the text itself asks for; overrides aside.
+/// Number of points that the text's sweep asks for, without overrides.
 fn points_said(text: &str) -> usize {
     let Ok(table) = text.parse::<toml::Table>() else { return 0 };
     let Some(axes) = table.get("sweep").and_then(toml::Value::as_table) else { return 1 };
     axes.values().map(|values| values.as_array().map_or(1, Vec::len)).fold(1, usize::saturating_mul)
 }
 
-/// A sweep has as many points as somebody wants to wait for; the fuzzer wants fewer.
+/// Limit on the points of a sweep, which may be large in real use but must be small for fuzzing.
 const MOST_POINTS: usize = 32;
