@@ -55,7 +55,7 @@ pub(super) fn run(input: &[u8], probe: &mut Probe) {
     }
 }
 
-/// The CRC with 32 bits, bit by bit.
+/// The CRC with 32 bits, bit by bit; shorter inputs are padded with zeros to four bytes.
 fn crc32(octets: &[u8]) -> u32 {
     let padding = 4_usize.saturating_sub(octets.len());
     let mut crc = !0_u32;

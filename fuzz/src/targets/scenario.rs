@@ -1,4 +1,4 @@
-//! Scenario files: text to a network, or an error with a line.
+//! Scenario files: every text becomes a network, or an error with a line.
 
 use std::collections::BTreeMap;
 use std::str;
@@ -8,8 +8,8 @@ use bytes::Bytes;
 
 use crate::probe::Probe;
 
-/// The input is a scenario; a line that begins with `#--set ` is an override, and to TOML a
-/// comment.
+/// The input is a scenario. A line that begins with `#--set ` is an override, and a comment in
+/// TOML.
 pub(super) fn run(input: &[u8], probe: &mut Probe) {
     let Ok(text) = str::from_utf8(input) else { return };
     let overrides = text.lines().filter_map(|line| line.strip_prefix("#--set "));
@@ -30,7 +30,7 @@ pub(super) fn run(input: &[u8], probe: &mut Probe) {
     }
 }
 
-/// What is read is written and read again as the same, and can be planned.
+/// Checks that a parsed scenario can be written, parsed again to the same result, and planned.
 fn check_scenario(scenario: &Scenario, probe: &mut Probe) {
     probe.say(|| format!("{scenario:#?}"));
     probe.feature((
@@ -44,7 +44,7 @@ fn check_scenario(scenario: &Scenario, probe: &mut Probe) {
     let again = again.unwrap_or_else(|error| panic!("what was written is refused: {error}\n{text}"));
     assert_eq!(again.hash(), scenario.hash(), "what was written means something else:\n{text}");
     assert_eq!(again.to_toml(), text);
-    // A transfer's octets are made when it is planned.
+    // Planning creates the content of a transfer in memory.
     let is_small = |content: &ContentSpec| !matches!(content, ContentSpec::Bytes(n) if *n > 1 << 20);
     if scenario.transfers.iter().all(|t| is_small(&t.content)) {
         let files: BTreeMap<String, Bytes> =

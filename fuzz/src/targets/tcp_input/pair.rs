@@ -130,7 +130,8 @@ impl Pair {
                 segment.ecn = Ecn::Ce;
                 "marked"
             }
-            // Rare, since acknowledgements that the peer never sent may take long to recover from.
+            // Rare, since a window that the peer never advertised may delay the connection for
+            // long.
             6 if octets.ratio(1, 4)? && !segment.flags.contains(Flags::SYN) => {
                 segment.window = segment.window.min(octets.int_in_range(0..=2000)?);
                 "window shrunk"
