@@ -118,6 +118,7 @@ pub fn main(arguments: Arguments) -> Result<(), Error> {
         idle,
         ..GatewayConfig::new(address)
     };
+    // Half of a session's share may wait in the kernel, half here for the node.
     let part = u64::from(config.session_buffer()) * 2;
     if part.saturating_mul(config.connections as u64) > config.memory {
         let message = format!("--memory {memory} is less than {} sessions need", config.connections);

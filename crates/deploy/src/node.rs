@@ -91,7 +91,8 @@ pub struct Arguments {
     /// Print one JSON object per received file
     #[arg(long)]
     json: bool,
-    /// Write only errors to standard error
+    /// Do not log the start of transfers and refused connections; refused and failed transfers are
+    /// still logged
     #[arg(long, short)]
     quiet: bool,
     #[command(flatten)]
@@ -129,6 +130,7 @@ pub fn main(arguments: Arguments) -> Result<(), Error> {
     let signers = arguments.keys.signers()?;
     let device = arguments.device.device()?;
     let images = if arguments.device.mcuboot { Images::Mcuboot } else { Images::Any };
+    // `--check` must not write: the steps below restore state and create files.
     if arguments.check {
         return service::checked("node");
     }

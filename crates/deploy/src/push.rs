@@ -264,6 +264,7 @@ impl Retries {
         if delivered > self.delivered {
             (self.delivered, self.since, self.pause) = (delivered, Instant::now(), FIRST_RETRY);
         }
+        // Only failures that can pass by themselves: a refusal would be repeated.
         let passes = matches!(
             failure,
             Failure::NodeUnreachable | Failure::GatewaysLost | Failure::Congested | Failure::Stalled

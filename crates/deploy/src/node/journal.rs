@@ -97,6 +97,7 @@ pub(super) struct Journal<D: Disk> {
 impl<D: Disk> Journal<D> {
     pub(super) fn open(mut disk: D) -> io::Result<Self> {
         let octets = disk.read_journal()?;
+        // An incomplete record fails its checksum and is skipped; of the others the latest counts.
         let last = octets.chunks_exact(RECORD).filter_map(Record::read).max_by_key(|record| record.sequence);
         Ok(Self { disk, last, written: 0, size: octets.len(), torn: false, lost: false })
     }
@@ -162,6 +163,7 @@ impl<D: Disk> Journal<D> {
         if self.lost {
             return Err(io::Error::other("the disk has lost what it had taken"));
         }
+        // The bytes must be on the disk before the record that counts them as valid.
         self.disk.sync_part().inspect_err(|_| self.lost = true)?;
         self.record(Record { sequence: self.sequence(), delivered: self.written, ..last })
     }
@@ -238,6 +240,9 @@ impl<D: Disk> Journal<D> {
 impl Record {
     fn octets(&self) -> [u8; RECORD] {
         let Subject { digest, length, transfer } = self.subject;
+        // Layout, all numbers big-endian: magic 0..8, sequence 8..16, digest 16..48, length 48..56,
+        // delivered 56..64, transfer 64..72, state 72, zeros to 80, first 16 bytes of SHA-256
+        // 80..96.
         let mut octets = [0; RECORD];
         octets[..8].copy_from_slice(MAGIC);
         octets[8..16].copy_from_slice(&self.sequence.to_be_bytes());

@@ -387,6 +387,7 @@ impl Output {
             return Err(io::ErrorKind::StorageFull.into());
         }
         journal.restart(offer, from)?;
+        // Reserve the space now, so that a full disk is reported before the sender sends the file.
         journal.disk().reserve(offer.length)?;
         self.sha256 = if from > 0 { hash(&part, from).await? } else { Sha256::new() };
         self.coming = Some(Coming::Kept(Partial {
@@ -421,6 +422,8 @@ async fn hash(path: &Path, octets: u64) -> io::Result<Sha256> {
 /// Starts a shell command in its own process group, with `input` as its standard input.
 fn start(text: &str, transfer: TransferId, input: Stdio) -> io::Result<Running> {
     let mut command = Command::new("sh");
+    // `sh` gets a process group of its own, so that dropping `Running` kills everything that it
+    // started.
     command.args(["-c", text]).env("ANABRANCH_TRANSFER", format!("{:016x}", transfer.0));
     Ok(Running(command.stdin(input).process_group(0).spawn()?))
 }
@@ -533,6 +536,8 @@ impl Sink for Output {
                 File::open(folder(path))?.sync_all()
             }
             (To::File(path), Some(Coming::Kept(mut partial))) => {
+                // In this order: a file with the wrong digest or an unsuitable image must neither
+                // store its number nor get its place.
                 partial.verify(digest)?;
                 self.images.look_at(&mut partial, Some(path))?;
                 let settle = |_: &mut Beside| self.admission.settle();

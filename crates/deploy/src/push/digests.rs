@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::Error;
 use crate::files::{digest, write_whole};
 
-/// Limit on the stored digests; the most recently used ones are kept.
+/// Limit on the stored digests; the files that were read last are kept.
 const MOST: usize = 64;
 
 /// A file changed within this time may change again without a new modification time: clocks of file
@@ -93,6 +93,8 @@ impl Digests {
         }
         let (file, digest) = digest(path)?;
         let after = Look::at(&file.metadata().map_err(unreadable)?);
+        // Store the digest only if the file did not change while it was read, and if a later change
+        // cannot go unnoticed.
         if before == after && digest.length == after.bytes && after.is_settled(SystemTime::now()) {
             self.remember(after, digest.sha256);
         }

@@ -87,7 +87,7 @@ fn a_result_is_never_left_out_and_is_an_object_beside_a_json_log() {
     let folder = folder(1_000);
     let gateway = gateway(folder.path());
     for options in [&[][..], &["--quiet"], &["--log-level", "error"]] {
-        // A quiet node does not print where it listens.
+        // With `--log-level error` the node does not print where it listens.
         let free = TcpListener::bind(home()).and_then(|free| free.local_addr()).expect("a port");
         let address = free.to_string();
         let node = ["node", "--listen", &address, "--gateways", &gateway.known(), "--out", "got", "--once"];
