@@ -26,8 +26,9 @@ use crate::run;
 pub struct Arguments {
     /// Scenario file, in which `host = "tun"` marks the nodes that this machine's kernel plays
     scenario: PathBuf,
-    /// Override a value of the scenario: `link.radio1.rate=56 kbit/s`, or `link.*.loss=0.02` for
-    /// every entry of a list; may be repeated
+    /// Override a value of the scenario, as in `link.radio1.rate=56 kbit/s`; may be repeated.
+    ///
+    /// `link.*.loss=0.02` changes every entry of a list.
     #[arg(long = "set", value_name = "PATH=VALUE")]
     set: Vec<String>,
     /// Seed of the emulation [default: the scenario's seed]

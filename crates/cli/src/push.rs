@@ -37,8 +37,8 @@ const STEP: Duration = Duration::from_millis(100);
 pub struct Arguments {
     #[command(flatten)]
     common: deployed::Arguments,
-    /// Scenario file that describes the network and one SET transfer, which the file replaces
-    /// [default: a built-in network with three gateways]
+    /// Scenario file with the network and one SET transfer, which the file replaces [default: a
+    /// built-in network with three gateways]
     #[arg(long, conflicts_with = "to", value_name = "FILE.toml")]
     network: Option<PathBuf>,
     /// Write the bytes that the node received to this file
@@ -47,9 +47,10 @@ pub struct Arguments {
     /// Also simulate end-to-end TCP, split TCP, and SET with 1, 2, ... gateways on the same network
     #[arg(long, conflicts_with = "to")]
     compare: bool,
-    /// Let gateways fail at a time after the request, as in `gw2@1.5s`; join several with `+`.
-    /// `gw2@1.5s:reset` also resets the gateway's connections, and `gw2@1.5s:back@5s` restarts it
-    /// at 5 s
+    /// Let gateways fail during the transfer, as in `gw2@1.5s`.
+    ///
+    /// The time counts from the request; several failures are joined by `+`. `gw2@1.5s:reset` also
+    /// resets the gateway's connections, and `gw2@1.5s:back@5s` restarts it at 5 s.
     #[arg(long, conflicts_with = "to", value_name = "GATEWAY@TIME", value_parser = faults::parse)]
     fail: Option<faults::Faults>,
     /// Seed of the simulation [default: the network's seed]

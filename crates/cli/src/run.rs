@@ -35,8 +35,9 @@ pub struct Arguments {
     /// Scenario file to simulate (TOML)
     #[arg(required_unless_present = "schema")]
     scenario: Option<PathBuf>,
-    /// Override a value of the scenario: `link.radio1.rate=56 kbit/s`, or `link.*.loss=0.02` for
-    /// every entry of a list; may be repeated
+    /// Override a value of the scenario, as in `link.radio1.rate=56 kbit/s`; may be repeated.
+    ///
+    /// `link.*.loss=0.02` changes every entry of a list.
     #[arg(long = "set", value_name = "PATH=VALUE")]
     set: Vec<String>,
     /// Number of runs of each point of the scenario
@@ -51,23 +52,25 @@ pub struct Arguments {
     /// Print one JSON object per line, for each point and run
     #[arg(long)]
     json: bool,
-    /// Write a line of text for each event of each packet to this file; only for one run of one
-    /// point
+    /// Write a line of text for each event of each packet to this file, for one run of one point
     #[arg(long, value_name = "PATH")]
     trace: Option<PathBuf>,
-    /// Write every packet to this pcapng file, for Wireshark; only for one run of one point
+    /// Write every packet to this pcapng file, for Wireshark, for one run of one point
     #[arg(long, value_name = "PATH")]
     pcap: Option<PathBuf>,
-    /// Write an event log to this file, for `anabranch view`; only for one run of one point
+    /// Write an event log for `anabranch view` to this file, for one run of one point
     #[arg(long, value_name = "PATH")]
     events: Option<PathBuf>,
-    /// Write time series of connections, queues, radios and RDCA senders, and statistics of probe
-    /// flows, as CSV files into this folder, which is created if missing; only for one run of one
-    /// point
+    /// Write time series as CSV files into this folder, for one run of one point.
+    ///
+    /// The tables cover connections, queues, radios and RDCA senders, and the flows of probes. The
+    /// folder is created if missing.
     #[arg(long, value_name = "DIR")]
     series: Option<PathBuf>,
-    /// Interval between rows of the time series; `change` writes a row at each change of a
-    /// connection or queue, which makes the run several times slower
+    /// Interval between rows of the time series, or `change`.
+    ///
+    /// `change` writes a row at each change of a connection or queue, which makes the run several
+    /// times slower.
     #[arg(long, value_name = "DURATION", requires = "series", default_value = "100ms")]
     series_every: Every,
     /// Do not show progress

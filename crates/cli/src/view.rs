@@ -32,8 +32,9 @@ pub struct Arguments {
     /// End the replay at this simulated time [default: the end of the run]
     #[arg(long, value_name = "TIME")]
     until: Option<Span>,
-    /// Fail if the page would have more rows than this; packets, packets on links, frames and
-    /// connection states each count as rows
+    /// Limit on the rows of the page; a larger page is an error.
+    ///
+    /// Packets, packets on links, frames and connection states each count as rows.
     #[arg(long, value_name = "ROWS", default_value_t = Part::default().limit)]
     limit: u64,
 }

@@ -30,9 +30,10 @@ pub struct Arguments {
     /// Accept senders at this address and port
     #[arg(long, value_name = "ADDR[:PORT]", default_value = "[::]:47201")]
     listen: Endpoint,
-    /// Relay to nodes with this address prefix and these ports, as in 10.1.0.0/16 or
-    /// [fd00::/64]:47200-47210; the default port is 47200. May be repeated; without it the gateway
-    /// relays to no node
+    /// Relay to nodes with this address prefix, as in 10.1.0.0/16 or [fd00::/64]:47200-47210.
+    ///
+    /// The default port is 47200. The option may be repeated; without it the gateway relays to no
+    /// node.
     #[arg(long, value_name = "PREFIX[:PORTS]")]
     allow: Vec<Allow>,
     #[command(flatten)]
@@ -43,8 +44,9 @@ pub struct Arguments {
     /// Limit on concurrent sessions per sender address, over IPv6 per /64 [default: no limit]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     per_host: Option<u32>,
-    /// Limit on concurrent sessions per node; further senders are told that the gateway is
-    /// congested and retry later
+    /// Limit on concurrent sessions per node.
+    ///
+    /// Further senders are told that the gateway is congested and retry later.
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..))]
     per_node: u32,
     /// Limit on the rate to all nodes together, as in "40 kbit/s" [default: no limit]
@@ -53,12 +55,14 @@ pub struct Arguments {
     /// Limit on the rate to each node, as in "40 kbit/s" [default: no limit]
     #[arg(long, value_name = "RATE")]
     rate_node: Option<Rate>,
-    /// Limit on senders that have not yet identified themselves and named a node; beyond it, the
-    /// oldest of them is reset
+    /// Limit on senders that have not yet identified themselves and named a node.
+    ///
+    /// Beyond it, the oldest of them is reset.
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..))]
     half_open: u32,
-    /// Memory for the payload of all sessions together, in bytes; each session gets an equal share,
-    /// between 32 KiB and 8 MiB
+    /// Memory for the payload of all sessions together.
+    ///
+    /// Each session gets an equal share, between 32 KiB and 8 MiB.
     #[arg(long, value_name = "SIZE", default_value = "256 MiB")]
     memory: Size,
     /// Reset a session after this time without any data in either direction
@@ -69,12 +73,14 @@ pub struct Arguments {
     quiet: bool,
     #[command(flatten)]
     logging: Logging,
-    /// Serve metrics (/metrics, Prometheus) and health (/healthz) over HTTP at this address; the
-    /// default port is 47202
+    /// Serve metrics and health over HTTP at this address (default port 47202).
+    ///
+    /// The paths are /metrics, in the format of Prometheus, and /healthz.
     #[arg(long, value_name = "ADDR[:PORT]")]
     metrics: Option<Endpoint>,
-    /// Check the options, read the keys and resolve the names, then exit; open no socket and no
-    /// state
+    /// Check the options, read the keys and resolve the names, then exit.
+    ///
+    /// No socket is opened and no state is read or written.
     #[arg(long)]
     check: bool,
 }

@@ -58,17 +58,21 @@ pub struct OfNode {
     /// Take files only from senders with these public keys, each given as text or as a file
     #[arg(long, value_name = "KEY|FILE,...", value_delimiter = ',', requires = "key")]
     senders: Vec<String>,
-    /// Also take files from senders with one of these pre-shared keys, each in a file made by
-    /// `anabranch key new --kind psk`; each key counts as one sender
+    /// Also take files from senders with one of these pre-shared keys.
+    ///
+    /// Each key is in a file made by `anabranch key new --kind psk`, and counts as one sender.
     #[arg(long, value_name = "FILE,...", value_delimiter = ',')]
     psk: Vec<PathBuf>,
-    /// Reject these keys of senders and signers even if other options name them. Each is a public,
-    /// secret or pre-shared key, given as text or as a file, which may be empty
+    /// Reject these keys of senders and signers even if other options name them.
+    ///
+    /// Each is a public, secret or pre-shared key, given as text or as a file, which may be empty.
     #[arg(long, value_name = "KEY|FILE,...", value_delimiter = ',', conflicts_with = "insecure")]
     revoked: Vec<String>,
-    /// Folder for the replay protection of greetings and the highest manifest sequence numbers,
-    /// which must survive a restart [default: $STATE_DIRECTORY, $XDG_STATE_HOME/anabranch or
-    /// ~/.local/state/anabranch]
+    /// Folder for state that must survive a restart [default: $STATE_DIRECTORY,
+    /// $XDG_STATE_HOME/anabranch or ~/.local/state/anabranch].
+    ///
+    /// It holds the numbers of greetings, so that recorded ones are refused, and the highest
+    /// sequence numbers of manifests.
     #[arg(long, value_name = "DIR")]
     state: Option<PathBuf>,
     /// Take files from any sender, without encryption; only for networks in which every host is
@@ -151,12 +155,15 @@ pub struct OfGateway {
     /// Serve only senders with these public keys, each given as text or as a file
     #[arg(long, value_name = "KEY|FILE,...", value_delimiter = ',', requires = "key")]
     senders: Vec<String>,
-    /// Reject these keys of senders even if --senders names them. Each is a public or secret key,
-    /// given as text or as a file, which may be empty
+    /// Reject these keys of senders even if --senders names them.
+    ///
+    /// Each is a public or secret key, given as text or as a file, which may be empty.
     #[arg(long, value_name = "KEY|FILE,...", value_delimiter = ',', conflicts_with = "insecure")]
     revoked: Vec<String>,
-    /// Folder for the replay protection of greetings, which must survive a restart [default:
-    /// $STATE_DIRECTORY, $XDG_STATE_HOME/anabranch or ~/.local/state/anabranch]
+    /// Folder for state that must survive a restart [default: $STATE_DIRECTORY,
+    /// $XDG_STATE_HOME/anabranch or ~/.local/state/anabranch].
+    ///
+    /// It holds the numbers of greetings, so that recorded ones are refused.
     #[arg(long, value_name = "DIR")]
     state: Option<PathBuf>,
     /// Serve any sender; only for networks in which every host is trusted
@@ -201,8 +208,9 @@ pub struct OfSender {
     /// Public key of the node, given as text or as a file
     #[arg(long, value_name = "KEY|FILE", requires = "key", conflicts_with = "psk")]
     node_key: Option<String>,
-    /// File with the key that sender and node share; --key then only identifies the sender to the
-    /// gateways
+    /// File with the key that sender and node share.
+    ///
+    /// The key of --key then only identifies the sender to the gateways.
     #[arg(long, value_name = "FILE", requires = "key")]
     psk: Option<PathBuf>,
     /// Signature of the file, made by `anabranch key sign`, for nodes with --signers

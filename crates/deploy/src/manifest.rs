@@ -41,8 +41,10 @@ pub struct Create {
     /// File with the secret signing key
     #[arg(long, value_name = "FILE")]
     key: PathBuf,
-    /// Sequence number, higher than in all earlier manifests of this component [default: the
-    /// version of an MCUboot image, as a 64-bit number]
+    /// Sequence number, higher than in all earlier manifests of this component.
+    ///
+    /// The default is the version of an MCUboot image, as a 64-bit number; other files need the
+    /// option.
     #[arg(long, value_name = "N")]
     sequence: Option<u64>,
     /// Vendor of the devices: a UUID, or a domain name from which the UUID is derived
@@ -54,8 +56,9 @@ pub struct Create {
     /// Component of the device
     #[arg(long, value_name = "NAME", default_value = "firmware")]
     component: Component,
-    /// Nodes refuse the file after this time: a UTC date such as 2027-01-31 or
-    /// 2027-01-31T12:00:00Z, or a time from now such as "90 d" [default: never]
+    /// Time after which nodes refuse the file [default: never].
+    ///
+    /// A UTC date such as 2027-01-31 or 2027-01-31T12:00:00Z, or a time from now such as "90 d".
     #[arg(long, value_name = "DATE|DURATION")]
     expires: Option<Expiry>,
     /// Write the manifest to this file [default: FILE.suit]

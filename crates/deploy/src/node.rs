@@ -48,35 +48,42 @@ pub struct Arguments {
     /// Accept senders and gateways at this address and port
     #[arg(long, value_name = "ADDR[:PORT]", default_value = "[::]:47200")]
     listen: Endpoint,
-    /// Write each received file to this path, replacing it only when the new file is complete; `-`
-    /// is standard output
+    /// Write each received file to this path; `-` is standard output.
+    ///
+    /// An existing file is replaced only when the new one is complete.
     #[arg(long, value_name = "FILE", required_unless_present = "pipe", conflicts_with = "pipe")]
     out: Option<PathBuf>,
-    /// Run this shell command for each file, with the file's bytes on its standard input as they
-    /// arrive. The sender is told "delivered" only when the command exits with 0
+    /// Run this shell command for each file, with the file's bytes on its standard input.
+    ///
+    /// The command gets the bytes as they arrive. The sender is told "delivered" only when the
+    /// command exits with 0.
     #[arg(long, value_name = "CMD")]
     pipe: Option<String>,
     #[command(flatten)]
     keys: OfNode,
     #[command(flatten)]
     device: OfDevice,
-    /// Collect the whole file in this folder before the command of --pipe starts; an interrupted
-    /// push can then resume instead of starting again
+    /// Collect the whole file in this folder before the command of --pipe starts.
+    ///
+    /// An interrupted push can then resume instead of starting again.
     #[arg(long, value_name = "DIR", requires = "pipe")]
     spool: Option<PathBuf>,
-    /// Announce these gateways to senders (at most 15), each with its public key as text or as a
-    /// file
+    /// Announce these gateways to senders, at most 15.
+    ///
+    /// Each may be followed by its public key, as text or as a file.
     #[arg(long, value_name = "HOST[:PORT][=KEY],...", value_delimiter = ',')]
     gateways: Vec<GatewayName>,
-    /// Reorder buffer in bytes; it must hold the sum of the gateways' rates times the longest
-    /// round-trip time
+    /// Size of the reorder buffer.
+    ///
+    /// It must hold the sum of the gateways' rates times the longest round-trip time.
     #[arg(long, value_name = "SIZE", default_value = "4 MiB")]
     buffer: Size,
     /// Limit on concurrent connections; the node resets further ones
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..))]
     connections: u32,
-    /// Reset a connection after this time without any data, and let another file replace an
-    /// unfinished one after the same time
+    /// Reset a connection after this time without any data.
+    ///
+    /// After the same time an unfinished file gives way to another one.
     #[arg(long, value_name = "DURATION", default_value = "60 s", value_parser = Span::positive)]
     idle: Duration,
     /// Refuse files larger than this, before any of their bytes are sent [default: no limit]
@@ -91,18 +98,21 @@ pub struct Arguments {
     /// Print one JSON object per received file
     #[arg(long)]
     json: bool,
-    /// Do not log the start of transfers and refused connections; refused and failed transfers are
-    /// still logged
+    /// Do not log the start of transfers and refused connections.
+    ///
+    /// Refused and failed transfers are still logged.
     #[arg(long, short)]
     quiet: bool,
     #[command(flatten)]
     logging: Logging,
-    /// Serve metrics (/metrics, Prometheus) and health (/healthz) over HTTP at this address; the
-    /// default port is 47202
+    /// Serve metrics and health over HTTP at this address (default port 47202).
+    ///
+    /// The paths are /metrics, in the format of Prometheus, and /healthz.
     #[arg(long, value_name = "ADDR[:PORT]")]
     metrics: Option<Endpoint>,
-    /// Check the options, read the keys and resolve the names, then exit; open no socket and write
-    /// nothing
+    /// Check the options, read the keys and resolve the names, then exit.
+    ///
+    /// No socket is opened and nothing is written.
     #[arg(long)]
     check: bool,
 }

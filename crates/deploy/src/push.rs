@@ -63,8 +63,10 @@ pub struct Arguments {
     /// [default: do not retry]
     #[arg(long, value_name = "DURATION", requires = "to", value_parser = Span::positive)]
     pub retry_for: Option<Duration>,
-    /// Deliver the file from its first byte: needed when it has changed since an interrupted push,
-    /// or when the node holds an unfinished other file, which is discarded
+    /// Deliver the file from its first byte instead of resuming.
+    ///
+    /// This is needed when the file has changed since an interrupted push, or when the node holds
+    /// an unfinished other file, which is then discarded.
     #[arg(long, requires = "to")]
     pub restart: bool,
     /// Folder for the state of unfinished pushes and for the digests of files [default:
@@ -74,8 +76,10 @@ pub struct Arguments {
     /// Store no state: an interrupted push cannot resume
     #[arg(long, requires = "to", conflicts_with = "state")]
     pub no_resume: bool,
-    /// Use at most this number of gateways; `best`, for simulated networks only, uses the number
-    /// that the latency model predicts to be fastest [default: no limit; SET chooses]
+    /// Use at most this number of gateways, or `best` [default: no limit; SET chooses].
+    ///
+    /// `best`, for simulated networks only, uses the number that the latency model predicts to be
+    /// fastest.
     #[arg(long, value_name = "N|best")]
     pub gateways: Option<Wanted>,
     /// Print the report as one JSON object

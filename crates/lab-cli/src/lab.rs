@@ -44,8 +44,9 @@ pub(crate) enum Command {
 pub(crate) struct RunArguments {
     /// Experiment to run, as `anabranch lab list` names it
     name: String,
-    /// Set a parameter: `key=value`. `key=v1,v2` makes an axis of a grid, `key=v1+v2` gives one
-    /// value per gateway
+    /// Set a parameter: `key=value`; may be repeated.
+    ///
+    /// `key=v1,v2` makes an axis of a grid, and `key=v1+v2` gives one value per gateway.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<String>,
     /// Number of runs of each point
@@ -54,8 +55,9 @@ pub(crate) struct RunArguments {
     /// Seed of all runs
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Store a row for each run in this folder, skip runs that are already stored, and write
-    /// `table.parquet` and `table.csv`, as `sweep` does
+    /// Store a row for each run in this folder, and write tables as `sweep` does.
+    ///
+    /// Runs that are already stored are skipped. The tables are `table.parquet` and `table.csv`.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Print one JSON object per line

@@ -26,8 +26,10 @@ use progress::Progress;
 pub(crate) struct Arguments {
     /// Sweep file (TOML): a scenario or experiment, the parameters that vary, seeds and runs
     spec: PathBuf,
-    /// Folder for the results of runs and the tables; several sweeps and processes may share it
-    /// [default: NAME-sweep, with the name of the sweep file]
+    /// Folder for the results of runs and the tables [default: NAME-sweep, with the name of the
+    /// sweep file].
+    ///
+    /// Several sweeps and processes may share it.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Number of runs at the same time [default: the number of cores, which is also the maximum]
@@ -45,8 +47,9 @@ pub(crate) struct Arguments {
     /// Write the tables even if runs are missing
     #[arg(long)]
     partial: bool,
-    /// Write time series of each run into this folder: one folder per table, one file per run, with
-    /// the parameters as columns
+    /// Write time series of each run into this folder.
+    ///
+    /// There is one folder per table and one file per run, with the parameters as columns.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["export", "dry_run"])]
     series: Option<PathBuf>,
     /// Interval between rows of the time series

@@ -19,20 +19,23 @@ use crate::manifest::identifier::{Component, class, text, vendor};
 /// Options of `node` that identify its device.
 #[derive(Debug, clap::Args)]
 pub(super) struct OfDevice {
-    /// Take only files whose manifest is for a device of this vendor and is signed by one of
-    /// --signers; a signature without a manifest is then refused. The vendor is a UUID, or a domain
-    /// name from which the UUID is derived
+    /// Take only files with a manifest for a device of this vendor, signed by one of --signers.
+    ///
+    /// The vendor is a UUID, or a domain name from which the UUID is derived. A signature without a
+    /// manifest is then refused.
     #[arg(long, value_name = "UUID|DOMAIN", requires_all = ["class", "signers"])]
     vendor: Option<String>,
     /// Class of this device, as in its manifests: a UUID, or a name from which the UUID is derived
     #[arg(long, value_name = "UUID|NAME", requires = "vendor")]
     class: Option<String>,
-    /// Component of the device that this node updates; each component has its own sequence numbers
-    /// in the folder of --state
+    /// Component of the device that this node updates.
+    ///
+    /// Each component has its own sequence numbers in the folder of --state.
     #[arg(long, value_name = "NAME", default_value = "firmware")]
     component: Component,
-    /// Take only complete images for the boot loader MCUboot, of the same or a later version than
-    /// the image in --out
+    /// Take only complete images for the boot loader MCUboot.
+    ///
+    /// An image of a lower version than the one in --out is refused.
     #[arg(long)]
     pub(super) mcuboot: bool,
 }

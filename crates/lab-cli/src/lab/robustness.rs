@@ -31,8 +31,10 @@ pub(crate) struct Arguments {
     /// Number of random settings of the open parameters, in addition to the reference setting
     #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     settings: u32,
-    /// Write PAPER.md, PAPER.svg, PAPER.csv, and the results of each setting as PAPER.jsonl, to
-    /// this folder. The same command resumes from the stored settings
+    /// Write the results to this folder; the same command resumes from stored settings.
+    ///
+    /// The files are PAPER.md, PAPER.svg and PAPER.csv, and PAPER.jsonl with the results of each
+    /// setting.
     #[arg(long, value_name = "DIR", default_value = "robustness")]
     out: PathBuf,
     /// Measure fewer points, as `lab reproduce --quick` does

@@ -18,8 +18,9 @@ pub(crate) struct Arguments {
     /// Probability that the channel is busy, 0 to 1
     #[arg(long, value_name = "P", default_value_t = 0.5, allow_negative_numbers = true)]
     busy: f64,
-    /// Probability that the channel is busy in period 1, 2, ...: `0.9x20,0.1` means 0.9 for 20
-    /// periods, then 0.1
+    /// Probability that the channel is busy in period 1, 2, ...
+    ///
+    /// `0.9x20,0.1` means 0.9 for 20 periods, then 0.1.
     #[arg(long, value_name = "P[xN],...", conflicts_with = "busy", allow_hyphen_values = true)]
     busy_by_period: Option<ByPeriod>,
     /// Radio, which sets the duration of a back-off period

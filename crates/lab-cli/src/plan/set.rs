@@ -11,8 +11,9 @@ use crate::lab::unfit;
 /// Options of `plan set`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// Set a parameter of the experiment `set` (see `anabranch lab list set`); `key=v1,v2` computes
-    /// a plan for each value
+    /// Set a parameter of the experiment `set`; may be repeated.
+    ///
+    /// `anabranch lab list set` lists the parameters; `key=v1,v2` computes a plan for each value.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<String>,
     /// Print one JSON object per line
