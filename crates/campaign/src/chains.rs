@@ -23,6 +23,7 @@ const MSS: u16 = 100;
 const STOP: Duration = Duration::from_secs(1_800);
 /// Longest retransmission time-out of the end points.
 const RTO_MAX: Duration = Duration::from_secs(16);
+/// Port of the receiver.
 const PORT: u16 = 5_000;
 /// Limit on the runs of plain TCP from which the longest stall is taken.
 const PLAIN_RUNS: u64 = 20;

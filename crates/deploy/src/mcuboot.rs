@@ -10,6 +10,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 
 use sha2::{Digest, Sha256};
 
+/// First four bytes of an image (MCUboot, `IMAGE_MAGIC`).
 const MAGIC: u32 = 0x96f3_b83d;
 /// Length of the header's defined fields, in bytes.
 const HEADER: usize = 32;

@@ -226,6 +226,7 @@ impl Probe {
     }
 }
 
+/// Metrics of each run, in the order of the values of `measure`.
 const METRICS: &[Metric] = &[
     Metric {
         name: "data_transmissions",

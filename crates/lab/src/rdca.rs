@@ -331,6 +331,7 @@ impl Point for RdcaPoint {
     }
 }
 
+/// Metrics of each run, in the order of the values of `run`.
 const METRICS: &[Metric] = &[
     Metric {
         name: "throughput_byte_per_s",

@@ -81,6 +81,9 @@ fn layers(replay: &Replay) -> Vec<(f64, f64)> {
         }
     };
     layers.iter().for_each(|layer| spread(layer, &mut y));
+    // Barycentre heuristic: each node moves to the mean height of its neighbours, forwards and
+    // backwards in turn, so that few links cross. Ties are broken by the node's number: equal logs
+    // give equal pages.
     for sweep in 0..SWEEPS {
         let order: Vec<usize> =
             if sweep % 2 == 0 { (0..layers.len()).collect() } else { (0..layers.len()).rev().collect() };

@@ -32,6 +32,7 @@ pub fn html(replay: &Replay) -> String {
     let title = if replay.run.name.is_empty() { "a run" } else { &replay.run.name };
     let (columns, octets) = columns::pack(replay);
     let data = encode::base64(&miniz_oxide::deflate::compress_to_vec_zlib(&octets, LEVEL));
+    // A `<` in a name must not end the script element that holds the JSON.
     let facts = facts(replay, &columns).to_string().replace('<', "\\u003c");
     let script = SCRIPTS.join("\n");
     // Each placeholder occurs once, and inserted text is not searched for placeholders.
@@ -77,6 +78,7 @@ fn facts(replay: &Replay, columns: &[columns::Column]) -> Value {
     json!({
         "name": run.name,
         "hash": run.hash,
+        // As strings: a script represents numbers exactly only up to 53 bits.
         "seed": run.seed.to_string(),
         "run": run.run.to_string(),
         "version": run.version,

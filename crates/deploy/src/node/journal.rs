@@ -272,6 +272,7 @@ impl Record {
     }
 }
 
+/// Identifies records of this format.
 const MAGIC: &[u8; 8] = b"ANABRJ01";
 /// Length of a record, and of the part that its checksum covers, in bytes.
 const RECORD: usize = 96;

@@ -122,6 +122,7 @@ impl Stored {
     }
 }
 
+// Hints for errors about the stored number. Each says when following it would let old files in.
 const NOWHERE: &str =
     "name a folder with --state: without the number, old files would be taken again after a restart";
 

@@ -47,6 +47,8 @@ impl Packer {
         let folded = rows.iter().map(|row| {
             let number = number(row);
             let difference = number - std::mem::replace(&mut before, number);
+            // Zigzag: the sign moves to the lowest bit, so that a small negative number is short as
+            // well.
             (difference << 1 ^ difference >> 63) as u64
         });
         self.column(name, kind, true, folded);
@@ -79,6 +81,7 @@ pub(super) fn pack(replay: &Replay) -> (Vec<Column>, Vec<u8>) {
 
     let packets = &replay.packets;
     p.differences("packet.made", F64, packets, |s| s.made as i64);
+    // 0 means that the packet did not arrive, so durations are stored plus 1.
     p.plain("packet.took", F64, packets, |s| s.done.map_or(0, |done| done - s.made + 1));
     p.differences("packet.flow", U32, packets, |s| s.packet.flow.into());
     p.plain("packet.flags", U8, packets, |s| s.packet.flags.into());

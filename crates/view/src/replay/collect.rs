@@ -137,6 +137,8 @@ impl Collector {
                     let cable = self.replay.links[link as usize].over == Medium::Cable;
                     let leaves = if cable { at } else { u64::MAX };
                     let flight = Flight { link, packet, sent: at, leaves, end: at, fate: Fate::UnderWay };
+                    // The packet is on this link again, and the log has no end of its first flight:
+                    // count that flight as lost.
                     if let Some(before) = self.open.insert((link, packet), flight) {
                         self.close(before, Fate::Lost(reason::CHANNEL));
                     }
@@ -154,6 +156,7 @@ impl Collector {
                 if let Some(packet) = self.place(packet) {
                     match self.open.remove(&(link, packet)) {
                         Some(flight) => self.close(flight, Fate::Lost(reason)),
+                        // The link refused the packet, so it was never on the link.
                         None => {
                             let fate = Fate::Lost(reason);
                             let refused = Flight { link, packet, sent: at, leaves: at, end: at, fate };
@@ -323,6 +326,7 @@ fn forget_before(replay: &mut Replay, from: u64) {
     let of_frames = replay.frames.iter().filter_map(|f| f.packet);
     let of_losses = replay.losses.iter().map(|l| l.packet);
     of_flights.chain(of_frames).chain(of_losses).for_each(|p| kept[p as usize] = true);
+    // Removing packets shifts the others, so all indices into `packets` are renumbered.
     let mut places = Vec::with_capacity(kept.len());
     let mut next = 0;
     for kept in &kept {

@@ -114,6 +114,8 @@ impl Arrivals {
 
     /// All arrivals that contain `octet`.
     fn with(&self, octet: i64) -> impl Iterator<Item = &Arrived> {
+        // Rows are ordered by start, and none is longer than `longest`: earlier rows cannot reach
+        // `octet`.
         let first = self.rows.partition_point(|row| row.start <= octet.saturating_sub(self.longest));
         let near = self.rows[first..].iter().take_while(move |row| row.start <= octet);
         near.filter(move |row| octet < row.start.saturating_add(row.len))
@@ -274,6 +276,7 @@ impl<'a> Index<'a> {
         if packet.flags & flag::TCP == 0 || packet.seq_len() == 0 {
             return Repair::NotNeeded;
         }
+        // Another copy of this very packet reached the destination.
         if seen.done.is_some() && packet.piece.is_none() {
             return Repair::NotMissing;
         }
@@ -300,6 +303,7 @@ impl<'a> Index<'a> {
     /// Looks for the file's bytes on a connection to the same node, or through another gateway.
     fn in_session(&self, seen: &Seen) -> Option<(u64, Repair)> {
         let flow = &self.replay.flows[seen.packet.flow as usize];
+        // The SYN takes one sequence number.
         let written = seen.packet.seq - self.first[seen.packet.flow as usize]? - 1;
         let chunks = self.chunks.get(&seen.packet.flow)?;
         let end = written + seen.packet.len.max(1) as i64;

@@ -1,15 +1,15 @@
-//! What the pages say of the papers, against the rows of the report.
+//! Compares statements of the pages about the papers with the rows of the report.
 //!
 //! `docs/evidence/reproduced.jsonl` has the rows, as `anabranch lab reproduce --json` printed them.
-//! A statement names those that it rests on in a comment, which no reader sees:
+//! A comment, which is invisible to readers, names the rows of a statement:
 //!
 //! ```text
 //! <!-- rows mptcp.*.C: 29 rows, 10 reproduced; mptcp.*.P: off -20 to 86 -->
 //! <!-- cells ours = mptcp.*.transmissions.P ours; `proposed` = mptcp.*.transmissions.P -->
 //! ```
 //!
-//! CONTRIBUTING.md says what the words mean. What a comment counts or measures must stand in its
-//! paragraph too.
+//! CONTRIBUTING.md defines the words. Numbers that a comment counts or measures must also be in its
+//! paragraph.
 
 use std::fs;
 
