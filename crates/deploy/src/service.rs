@@ -89,6 +89,8 @@ impl Hangup {
     /// use.
     pub async fn each(&mut self, reload: impl Fn() -> Result<(), Error>) {
         while self.0.recv().await.is_some() {
+            // After RELOADING=1 systemd waits for READY=1, so it is sent whether the reload
+            // succeeds or fails.
             notify("RELOADING=1");
             match reload() {
                 Ok(()) => Entry::info("reloaded", "keys were read again").write(),

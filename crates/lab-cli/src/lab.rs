@@ -196,6 +196,8 @@ fn run(arguments: &RunArguments) -> Result<(), Error> {
     let each = || progress.advance(1);
     let watch = Watch { each: Some(&each), ..Watch::default() };
     let mut store = Store::in_memory();
+    // Chunks are large enough to keep all threads busy; the points of a chunk are printed before
+    // the next chunk starts.
     for points in points.chunks(rayon::current_num_threads().max(1) * 4) {
         execute_here(&sweep, points, &mut store, Shard::ALL, &watch).map_err(failed)?;
         points.iter().try_for_each(|point| progress.aside(|| printer.print(point, &store)))?;

@@ -178,7 +178,8 @@ pub(crate) fn run(
     let watch = Watch::default();
     let (stop, over) = (Arc::new(AtomicBool::new(false)), AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
-        // The first signal waits for runs in progress; the second ends the process at once.
+        // The first signal waits for runs in progress; the second ends the process at once. The
+        // order of registration matters: the shutdown must check the flag before it is set.
         let caught =
             flag::register_conditional_shutdown(signal, Error::Interrupted.code().into(), stop.clone())
                 .and_then(|_| flag::register(signal, stop.clone()));

@@ -41,6 +41,7 @@ impl Daemon {
         let mut child =
             command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts");
         let stderr = BufReader::new(child.stderr.take().expect("it is piped"));
+        // A thread reads standard error all the time, so that a full pipe never blocks the program.
         let (tell, lines) = channel();
         thread::spawn(move || stderr.lines().map_while(Result::ok).try_for_each(|line| tell.send(line)));
         let mut daemon = Self { child, address: String::new(), preface: Vec::new(), lines };

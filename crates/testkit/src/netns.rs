@@ -54,6 +54,7 @@ fn obstacle() -> Option<String> {
             return Some(format!("there is no program `{program}`"));
         }
     }
+    // Being root does not prove that namespaces can be created, so try it.
     let probe = name("probe");
     let made = run("ip", &["netns", "add", &probe]);
     run("ip", &["netns", "delete", &probe]);

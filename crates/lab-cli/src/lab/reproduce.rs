@@ -158,6 +158,7 @@ impl Place {
             let folder = PathBuf::from(reproduction.paper.id);
             all.extend(reproduction.files().into_iter().map(|(name, text)| (folder.join(name), text)));
         }
+        // The page comes last, so that it never appears without the files that it links to.
         all.push((PathBuf::from(REPORT), report::page(reproductions)));
         let parent = |path: &Path| path.parent().map_or(Ok(()), fs::create_dir_all);
         for (name, text) in &all {
