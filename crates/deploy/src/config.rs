@@ -181,6 +181,7 @@ impl File<'_> {
         let Some(entry) = blamed else { return self.beside(error) };
         let name = entry.option.get_long().unwrap_or_default();
         let value = text(ContextKind::InvalidValue).unwrap_or_default();
+        // clap names the option only. The file is to blame if its arguments contain the value.
         let said = entry.arguments.iter().any(|argument| argument.contains(value));
         let reason = std::error::Error::source(error).map(ToString::to_string);
         match error.kind() {

@@ -198,7 +198,8 @@ pub fn main(arguments: Arguments) -> Result<(), Error> {
     })
 }
 
-/// Results of finished sessions, as in the log and the metrics.
+/// Results of finished sessions, as in the log and the metrics. The metrics contain each of them
+/// from the start, so that a rate includes the first count.
 const RESULTS: [&str; 7] =
     ["served", "unreachable", "forbidden", "congested", "reset", "without room", "pushed out"];
 

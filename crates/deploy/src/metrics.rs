@@ -189,6 +189,8 @@ impl Callers {
         self.0.push((host, task));
         if self.0.len() > CALLERS {
             let count = |host: IpAddr| self.0.iter().filter(|(other, _)| *other == host).count();
+            // The new caller counts as well: if its host has the most callers, one of them gives
+            // way.
             let most = self.0.iter().map(|(host, _)| count(*host)).max();
             let oldest = self.0.iter().position(|(host, _)| Some(count(*host)) == most);
             // The vector is not empty, so an oldest caller exists.

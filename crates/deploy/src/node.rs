@@ -372,10 +372,11 @@ impl Totals {
         page
     }
 
-    /// Why the node cannot take files at present.
+    /// Checks whether the node can take files at present.
     ///
     /// # Errors
-    /// The disk has less free space than `--reserve`, or cannot be examined.
+    /// Why it cannot: the kernel grants no more connections, the disk has less free space than
+    /// `--reserve`, or the disk cannot be examined.
     fn health(&self, arguments: &Arguments) -> Result<(), String> {
         if self.is_deaf {
             return Err("the kernel hands out no more connections: too many descriptors?".to_owned());

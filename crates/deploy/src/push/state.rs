@@ -67,6 +67,7 @@ impl Memory {
             return Ok((nowhere, new));
         }
         let node = node.to_string();
+        // One file per node and path. Its name is a hash, since paths contain slashes.
         let name = Sha256::digest([node.as_bytes(), b"\0", path.as_os_str().as_encoded_bytes()].concat());
         let name: String = name.iter().take(12).map(|o| format!("{o:02x}")).collect();
         let place = folder.join(format!("push-{name}.json"));
@@ -75,6 +76,7 @@ impl Memory {
         let _turn = fs::create_dir_all(&folder).and_then(|()| turn(&folder));
         let earlier = lock(&place)?;
         let pending = read(&place).map_err(|e| Error::unreadable(&place, &e))?;
+        // The hash in the name is truncated, so compare node and path as well.
         let pending = pending.filter(|pending| pending.node == node && pending.path == path);
         if let (Some(pending), false) = (pending, arguments.restart) {
             if (pending.sha256.as_str(), pending.bytes) != (sha256, bytes) {
