@@ -1,5 +1,5 @@
-//! The fingerprint of what decides the rows of experiments beside the simulator: this crate, with
-//! its meters, and the statistics.
+//! Computes the fingerprint of the sources that determine the rows of experiments apart from the
+//! simulator: this crate and the statistics.
 
 #[path = "../sim/build/fingerprint.rs"]
 mod fingerprint;

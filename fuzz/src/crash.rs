@@ -1,4 +1,4 @@
-//! Inputs at which a target panics: caught, made small, stored, replayed.
+//! Inputs at which a target panics: catches, minimises, stores and replays them.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -15,27 +15,27 @@ use crate::targets::Target;
 /// A panic.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Failure {
-    /// Where: file and line. Two inputs with one place are taken for one fault.
+    /// File and line of the panic. Two inputs with the same place count as one fault.
     pub place: String,
-    /// What it said.
+    /// Panic message.
     pub message: String,
 }
 
 /// An input at which a target panics.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Crash {
-    /// The input, as small as it could be made.
+    /// The minimised input.
     pub input: Vec<u8>,
     /// The panic.
     pub failure: Failure,
 }
 
 thread_local! {
-    /// The place of the present panic, while a target runs on this thread.
+    /// Place of the current panic, while a target runs on this thread.
     static CAUGHT: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// Runs `target` once; a panic is a failure and prints nothing.
+/// Runs `target` once. A panic is returned as a failure and prints nothing.
 pub fn execute(target: &Target, input: &[u8], probe: &mut Probe) -> Result<(), Failure> {
     install_hook();
     CAUGHT.set(Some(String::new()));
@@ -44,8 +44,8 @@ pub fn execute(target: &Target, input: &[u8], probe: &mut Probe) -> Result<(), F
     result.map_err(|payload| Failure { place, message: message(&*payload) })
 }
 
-/// A hook that keeps quiet while a target runs on the panicking thread and is the previous one
-/// elsewhere.
+/// Installs a panic hook that is silent while a target runs on the panicking thread, and calls the
+/// previous hook otherwise.
 fn install_hook() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -70,8 +70,7 @@ fn message(payload: &(dyn Any + Send)) -> String {
     text.or_else(|| payload.downcast_ref::<String>().cloned()).unwrap_or_default()
 }
 
-/// Makes the input of a failure smaller while it fails at the same place, in at most `tries`
-/// executions.
+/// Shortens a failing input as long as it fails at the same place, with at most `tries` executions.
 pub fn minimise(target: &Target, input: Vec<u8>, failure: Failure, tries: usize) -> Crash {
     let mut best = Crash { input, failure };
     let mut tries_left = tries;
@@ -114,13 +113,13 @@ pub fn minimise(target: &Target, input: Vec<u8>, failure: Failure, tries: usize)
     best
 }
 
-/// Where panics' inputs are put.
+/// Folder for inputs that panic.
 pub fn directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("crashes")
 }
 
-/// Writes the input under `directory`; the name says the target and is the same for the same
-/// octets.
+/// Writes the input to `directory`. The file name contains the target and is the same for equal
+/// inputs.
 pub fn store(directory: &Path, target: &str, input: &[u8]) -> io::Result<PathBuf> {
     fs::create_dir_all(directory)?;
     let mut hash = Fnv::default();

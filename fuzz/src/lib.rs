@@ -1,10 +1,11 @@
-//! Fuzz targets for every parser and machine, and the runner that drives them. Never part of the
-//! product.
+//! Fuzz targets for every parser and state machine, and the runner that drives them. Not part of
+//! the product.
 //!
-//! Code map: [`targets`] are functions from octets to a panic or none; [`probe`] is what a target
-//! tells of itself while it runs; [`runner`] feeds them and keeps what shows something new;
-//! [`mutate`] makes an input of others; [`crash`] catches, shrinks and stores, [`watchdog`] does
-//! the same for what never ends. `README.md` says why the runner is our own.
+//! Code map: [`targets`] are functions that take bytes and panic at a fault; [`probe`] records what
+//! a target reports while it runs; [`runner`] feeds the targets and keeps inputs that reach
+//! something new; [`mutate`] makes new inputs from others; [`crash`] catches, minimises and stores
+//! panics, and [`watchdog`] handles inputs that run forever. `README.md` says why the runner is our
+//! own.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! The fuzzer's command line: `list`, or a target and how long it runs.
+//! Command line of the fuzzer.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,22 +11,22 @@ use anabranch_fuzz::targets::{TARGETS, Target};
 use anabranch_fuzz::{crash, targets};
 use clap::Parser;
 
-/// Runs a fuzz target for a while, or one input again.
+/// Run a fuzz target for a while, or replay one input
 #[derive(Parser, Debug)]
 #[command(name = "anabranch-fuzz")]
 struct Arguments {
-    /// `list` prints the names of all targets, one a line; or one of those names.
+    /// Name of the target, or `list` to print the names of all targets
     target: String,
-    /// How long to run.
+    /// Duration of the run, in seconds
     #[arg(long, value_name = "N", default_value_t = 10)]
     seconds: u64,
-    /// Which inputs are tried, with the target's corpus: the same seed, the same order.
+    /// Seed of the inputs: with the same seed and corpus, the same inputs run in the same order
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Prints how many executions reach each landmark of the target; slower.
+    /// Print the number of executions that reach each landmark of the target; slower
     #[arg(long)]
     landmarks: bool,
-    /// Runs this input alone, tells each step, and lets the panic through.
+    /// Run only this input, print each step, and do not catch its panic
     #[arg(long, value_name = "FILE", conflicts_with_all = ["seconds", "seed"])]
     replay: Option<PathBuf>,
 }

@@ -1,16 +1,16 @@
-//! Inputs made of other inputs.
+//! Makes new inputs from others.
 
-/// SplitMix64: a seed gives the same run on every machine.
+/// SplitMix64: equal seeds give equal runs on every machine.
 #[derive(Clone, Debug)]
 pub struct Rng(u64);
 
 impl Rng {
-    /// The stream of `seed`.
+    /// Creates the generator of `seed`.
     pub const fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// 64 random bits.
+    /// A random 64-bit number.
     pub fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -19,19 +19,19 @@ impl Rng {
         z ^ z >> 31
     }
 
-    /// A number below `n`; 0 if `n` is 0. The bias of the remainder does not matter here.
+    /// A random number below `n`; 0 if `n` is 0. The bias of the remainder does not matter here.
     pub fn below(&mut self, n: usize) -> usize {
         self.bits().checked_rem(n as u64).unwrap_or(0) as usize
     }
 }
 
-/// Values at which code likes to be wrong.
+/// Boundary values that often reveal faults.
 const INTERESTING: [u32; 14] =
     [0, 1, 2, 7, 8, 127, 128, 255, 256, 1460, 0x7fff, 0xffff, 0x7fff_ffff, 0xffff_ffff];
 
-/// Makes `input` something else, with pieces of `other` if need be; at most `max` octets.
+/// Changes `input`, possibly with pieces of `other`; the result has at most `max` bytes.
 pub fn mutate(input: &mut Vec<u8>, other: &[u8], max: usize, rng: &mut Rng) {
-    // Mostly a few changes, now and then many.
+    // Mostly a few changes, occasionally many.
     for _ in 0..1 << rng.below(6) {
         step(input, other, rng);
         if rng.below(3) == 0 {
@@ -96,7 +96,7 @@ fn insert(input: &mut Vec<u8>, at: usize, octets: &[u8]) {
     input.splice(at..at, octets.iter().copied());
 }
 
-/// `len` random octets.
+/// `len` random bytes.
 pub fn random(len: usize, rng: &mut Rng) -> Vec<u8> {
     (0..len).map(|_| rng.bits() as u8).collect()
 }

@@ -1,26 +1,26 @@
-//! What a target tells of itself while it runs.
+//! What a target reports while it runs.
 
 use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::hash::{Hash, Hasher};
 
-/// Collects the features of one execution: the stand-in for code coverage.
+/// Collects the features of one execution, instead of code coverage.
 ///
-/// A feature is anything that a target finds worth reaching, such as an error at a field or a state
-/// entered from another. An input that shows a feature for the first time is kept and mutated
-/// further.
+/// A feature is anything that a target considers worth reaching, such as an error at a field, or a
+/// state entered from another one. An input that shows a feature for the first time is kept and
+/// mutated further.
 #[derive(Debug)]
 pub struct Probe {
     features: Vec<u16>,
     landmarks: BTreeSet<&'static str>,
-    /// The landmarks that any execution has reached.
+    /// Landmarks that any execution has reached.
     known: BTreeSet<&'static str>,
     narrates: bool,
     looks_inside: bool,
 }
 
 impl Probe {
-    /// Says nothing, only collects.
+    /// Creates a probe that only collects.
     pub fn quiet() -> Self {
         Self {
             features: Vec::new(),
@@ -31,17 +31,17 @@ impl Probe {
         }
     }
 
-    /// As [`Probe::quiet`], and also looks for landmarks that are costly to see.
+    /// Like [`Probe::quiet`], but also checks for landmarks that are expensive to detect.
     pub fn looking_inside() -> Self {
         Self { looks_inside: true, ..Self::quiet() }
     }
 
-    /// Prints what the target does, step by step: for a replay.
+    /// Creates a probe that prints the target's actions step by step, for a replay.
     pub fn narrating() -> Self {
         Self { narrates: true, ..Self::looking_inside() }
     }
 
-    /// This was reached.
+    /// Records a feature.
     pub fn feature(&mut self, feature: impl Hash) {
         let mut hasher = Fnv::default();
         feature.hash(&mut hasher);
@@ -49,9 +49,8 @@ impl Probe {
         self.features.push((hash ^ hash >> 16 ^ hash >> 32 ^ hash >> 48) as u16);
     }
 
-    /// The execution has reached a landmark: something that inputs must be able to cause, such as
-    /// the effect of an option. A landmark is a feature too, and the report counts the executions
-    /// that reach it.
+    /// Records a landmark: a situation that inputs must be able to cause, such as the effect of an
+    /// option. A landmark is also a feature, and the report counts the executions that reach it.
     pub fn reach(&mut self, landmark: &'static str) {
         if self.landmarks.insert(landmark) {
             self.known.insert(landmark);
@@ -60,37 +59,37 @@ impl Probe {
         }
     }
 
-    /// Whether to look for a landmark that is costly to see: until an execution has reached it. The
-    /// report counts it once.
+    /// Whether to check for a landmark that is expensive to detect: true until an execution has
+    /// reached it. The report counts such a landmark once.
     pub fn looks_for(&self, landmark: &'static str) -> bool {
         self.looks_inside && !self.known.contains(landmark)
     }
 
-    /// The landmarks that this execution has reached.
+    /// Landmarks that this execution has reached.
     pub fn landmarks(&self) -> impl Iterator<Item = &'static str> {
         self.landmarks.iter().copied()
     }
 
-    /// One step, for a reader of a replay.
+    /// Reports a step to the reader of a replay.
     pub fn say<D: Display>(&mut self, step: impl FnOnce() -> D) {
         if self.narrates {
             println!("{}", step());
         }
     }
 
-    /// What was reached, as numbers.
+    /// Recorded features, as numbers.
     pub fn features(&self) -> &[u16] {
         &self.features
     }
 
-    /// Ready for the next execution.
+    /// Clears the probe for the next execution.
     pub fn clear(&mut self) {
         self.features.clear();
         self.landmarks.clear();
     }
 }
 
-/// FNV-1a, which will be the same tomorrow: the standard library promises that of none of its own.
+/// FNV-1a. Its results never change, unlike those of the standard library's hashers.
 #[derive(Clone, Debug)]
 pub struct Fnv(u64);
 

@@ -1,4 +1,4 @@
-//! Feeds a target until its time or count is over, or it panics.
+//! Feeds a target until its time or number of executions is over, or until it panics.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,36 +15,36 @@ use crate::probe::Probe;
 use crate::targets::Target;
 use crate::watchdog::Watchdog;
 
-/// How much is to be done.
+/// Extent of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Budget {
-    /// So long.
+    /// Limit on the time.
     Time(Duration),
-    /// So many executions, the corpus among them: the same on every machine.
+    /// Number of executions, including the corpus; equal on every machine.
     Executions(u64),
 }
 
-/// What was done.
+/// Result of a run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Report {
-    /// Times that the target ran.
+    /// Number of executions.
     pub executions: u64,
-    /// Inputs that showed something new, the corpus's included.
+    /// Number of inputs that reached something new, including those of the corpus.
     pub kept: usize,
-    /// Different things that were reached.
+    /// Number of different features reached.
     pub features: usize,
     /// Number of executions that reached each landmark.
     pub landmarks: BTreeMap<&'static str, u64>,
-    /// The first panic, after which nothing more was run.
+    /// The first panic, which ended the run.
     pub crash: Option<Crash>,
 }
 
-/// Runs the corpus of `target`, then inputs made of it.
+/// Runs the corpus of `target`, then inputs mutated from it.
 pub fn run(target: &Target, corpus: &[Vec<u8>], seed: u64, budget: Budget) -> Report {
     run_with(target, corpus, seed, budget, Probe::quiet())
 }
 
-/// As [`run`], with a probe of the caller's choice.
+/// Like [`run`], with the given probe.
 pub fn run_with(target: &Target, corpus: &[Vec<u8>], seed: u64, budget: Budget, probe: Probe) -> Report {
     let mut run = Run {
         target,
@@ -92,7 +92,8 @@ impl Run<'_> {
             let len = rng.below(self.target.max_len + 1);
             return mutate::random(len, rng);
         }
-        // Half of the time one of the newest, where there is most to find.
+        // In half of the executions choose one of the newest inputs, where most remains to be
+        // found.
         let newest = if rng.below(2) == 0 { self.pool.len().saturating_sub(32) } else { 0 };
         let mut input = self.pool[newest + rng.below(self.pool.len() - newest)].clone();
         let other = &self.pool[rng.below(self.pool.len())];
@@ -123,8 +124,8 @@ impl Run<'_> {
     }
 }
 
-/// When the budget is used up. The clock is not asked each time: it would cost as much as a short
-/// target.
+/// Checks the budget. The clock is not read for each execution, since that would cost as much as a
+/// short target.
 struct Deadline {
     budget: Budget,
     #[allow(clippy::disallowed_types, reason = "see the import")]
@@ -146,7 +147,7 @@ impl Deadline {
             Budget::Time(limit) => {
                 if executions >= self.ask_at {
                     let now = self.start.elapsed();
-                    // About once in a hundredth of a second.
+                    // About a hundred times per second.
                     let rate = executions.checked_div(now.as_millis() as u64).unwrap_or(1).max(1);
                     self.ask_at = executions + (rate * 10).min(1000);
                     self.asked = now;
@@ -157,12 +158,12 @@ impl Deadline {
     }
 }
 
-/// Where a target's inputs lie that every run begins with.
+/// Folder of a target's corpus, with which every run starts.
 pub fn corpus_directory(target: &Target) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(target.name)
 }
 
-/// A target's corpus in the order of the file names; empty if there is none.
+/// A target's corpus in the order of file names; empty if there is none.
 pub fn corpus(target: &Target) -> io::Result<Vec<Vec<u8>>> {
     let entries = match fs::read_dir(corpus_directory(target)) {
         Ok(entries) => entries,
@@ -174,5 +175,5 @@ pub fn corpus(target: &Target) -> io::Result<Vec<Vec<u8>>> {
     files.iter().map(fs::read).collect()
 }
 
-/// Executions that making a crash's input smaller may cost.
+/// Limit on the executions for minimising an input.
 const MINIMISING_TRIES: usize = 5_000;

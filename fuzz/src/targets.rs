@@ -1,4 +1,4 @@
-//! What is fuzzed. A target is a function that panics when something is wrong.
+//! All fuzz targets. A target is a function that panics if it finds a fault.
 
 mod aodv;
 mod event_log;
@@ -21,14 +21,14 @@ mod wifi_frame;
 
 use crate::probe::Probe;
 
-/// One thing to fuzz.
+/// A fuzz target.
 #[derive(Clone, Copy, Debug)]
 pub struct Target {
-    /// Its name on the command line; its corpus lies under `corpus/NAME`.
+    /// Name on the command line; the corpus is in `corpus/NAME`.
     pub name: &'static str,
-    /// Runs it on one input. Panics when a check fails, and for nothing else.
+    /// Runs the target on one input. Panics only if a check fails.
     pub run: fn(&[u8], &mut Probe),
-    /// Inputs are not made longer.
+    /// Maximum length of inputs in bytes.
     pub max_len: usize,
 }
 
@@ -54,7 +54,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "event_log", run: event_log::run, max_len: 4096 },
 ];
 
-/// The target of that name.
+/// The target of this name.
 pub fn find(name: &str) -> Option<&'static Target> {
     TARGETS.iter().find(|target| target.name == name)
 }

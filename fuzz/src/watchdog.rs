@@ -1,4 +1,4 @@
-//! Inputs on which a target never ends.
+//! Handles inputs on which a target runs forever.
 
 use std::process;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -8,18 +8,18 @@ use std::time::Duration;
 
 use crate::crash;
 
-/// No execution may take longer; they take microseconds.
+/// Time limit of an execution; executions usually take microseconds.
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// Ends the process when one execution takes longer than 20 s, and leaves its input behind: there
-/// is no other way out of a loop in safe code. Stops when dropped.
+/// Ends the process when an execution takes longer than 20 s, and stores its input: safe code
+/// offers no other way out of a loop. Stops when dropped.
 #[derive(Debug)]
 pub struct Watchdog {
     present: Arc<Mutex<Present>>,
     _alive: Sender<()>,
 }
 
-/// The execution that is under way.
+/// The current execution.
 #[derive(Debug, Default)]
 struct Present {
     serial: u64,
@@ -36,7 +36,7 @@ impl Watchdog {
         Self { present, _alive: alive }
     }
 
-    /// An execution begins, and with it the one before is over.
+    /// Starts an execution, which also ends the previous one.
     pub fn begin(&self, input: &[u8]) {
         let mut present = self.present.lock().unwrap_or_else(PoisonError::into_inner);
         present.serial += 1;

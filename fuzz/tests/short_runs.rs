@@ -1,4 +1,4 @@
-//! Every target, briefly, with a fixed seed: `cargo test` runs what the fuzzer runs.
+//! Runs every target briefly with a fixed seed, so that `cargo test` includes the fuzz targets.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
@@ -58,8 +58,8 @@ fn tcp_input() {
     assert!(missing.is_empty(), "never reached: {missing:?}; reached: {landmarks:#?}");
 }
 
-/// What the options of `tcp::Config` and the commands of a connection do: one without effect is not
-/// tested.
+/// Effects of the options of `tcp::Config` and of a connection's commands. An option without an
+/// effect is not tested.
 const TCP_LANDMARKS: &[&str] = &[
     "CE received",
     "D-SACK sent",
@@ -138,7 +138,7 @@ fn scenario() {
     short_run("scenario", 2_000);
 }
 
-/// Panics once the input holds `?` before `!`, and not for anything else.
+/// Panics only if the input contains `?` before `!`.
 const FAULTY: Target = Target {
     name: "faulty",
     run: |input, probe| {

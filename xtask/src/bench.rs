@@ -1,19 +1,21 @@
-//! `cargo xtask bench`: fetches what counts instructions, then `cargo bench`.
+//! `cargo xtask bench`: installs the tools that count instructions, then runs `cargo bench`.
 //!
-//! The counts need valgrind and the program gungraun-runner in the version of the library. The
-//! first comes from Debian's or Ubuntu's packages, if we may install them; the second goes into the
-//! target folder and nowhere else. What cannot be had is said, and that benchmark skips itself.
+//! Counting needs valgrind and the program gungraun-runner in the version of the library. valgrind
+//! comes from the packages of Debian or Ubuntu, if the user may install them; gungraun-runner is
+//! installed in the target folder only. If a tool is missing, a message says so and the benchmark
+//! skips itself.
 
 use crate::cargo;
 use crate::failure::Failure;
 use crate::tools::{self, Tool};
 use std::process::{Command, Stdio};
 
-/// What counts, in the version of gungraun in the workspace's manifest; a test compares them.
+/// The counting program, in the version of gungraun in the workspace's manifest; a test compares
+/// the two.
 const RUNNER: Tool =
     Tool { name: "gungraun-runner", version: "0.20.0", arguments: &[], purpose: "counting instructions" };
 
-/// `bench [ARGS...]`: ARGS go to cargo bench.
+/// Runs `bench [ARGS...]`; ARGS are passed to cargo bench.
 pub(crate) fn run(args: &[String]) -> Result<(), Failure> {
     let mut command = cargo::command(&["bench", "--workspace", "--locked"]);
     command.args(args);
@@ -25,7 +27,7 @@ pub(crate) fn run(args: &[String]) -> Result<(), Failure> {
     cargo::run(command)
 }
 
-/// Valgrind is there, or has just been installed.
+/// Whether valgrind is installed, possibly just now.
 fn has_valgrind() -> bool {
     let starts = || succeeds(Command::new("valgrind").arg("--version"));
     if starts() {

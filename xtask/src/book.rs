@@ -1,8 +1,8 @@
 //! `cargo xtask book`: the documentation as a book.
 //!
-//! mdBook goes into the target folder and nowhere else. It sees a copy of `docs`, in which links to
-//! the rest of the repository have been turned to copies of what they name ([`stage`]): so the
-//! pages keep their places and links on a forge, and the book needs nothing beside itself.
+//! mdBook is installed in the target folder only. It reads a copy of `docs` in which links to the
+//! rest of the repository lead to copies of their targets ([`stage`]). So the pages keep their
+//! links on a forge, and the book is complete by itself.
 
 mod stage;
 
@@ -13,12 +13,12 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What makes the book: without its defaults there is no web server, no file watcher and no search.
-/// Unoptimised it takes a quarter of a second for the book.
+/// mdBook without its default features: no web server, file watcher or search. It is not optimised,
+/// since it makes the book in a quarter of a second anyway.
 const MDBOOK: Tool =
     Tool { name: "mdbook", version: "0.5.4", arguments: &["--no-default-features"], purpose: "the book" };
 
-/// `book [--open]`.
+/// Runs `book [--open]`.
 pub(crate) fn command(args: &[String]) -> Result<(), Failure> {
     let open = match args {
         [] => false,
@@ -34,19 +34,19 @@ pub(crate) fn command(args: &[String]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Whether there is a book.
+/// Result of making the book.
 pub(crate) enum Made {
-    /// Its first page.
+    /// First page of the book.
     Book(PathBuf),
-    /// Why is on stderr.
+    /// The book was skipped; the reason was printed on stderr.
     Skipped,
 }
 
-/// Makes it anew.
+/// Makes the book anew.
 pub(crate) fn make() -> Result<Made, Failure> {
     let Some(program) = tools::installed(&MDBOOK) else { return Ok(Made::Skipped) };
     let target = cargo::target();
-    // Two suites may make the book at once.
+    // Two test suites may make the book at the same time, so take turns.
     let turn = File::create(target.join("book.lock")).and_then(|file| file.lock().map(|()| file));
     let _turn = turn.map_err(|error| Failure::Job(format!("cannot lock the book: {error}")))?;
     let staged = target.join("book-source");

@@ -1,25 +1,25 @@
-//! Starting cargo from the workspace's root.
+//! Starts cargo in the workspace's root.
 
 use crate::failure::Failure;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The root of the workspace, whatever directory xtask was started in.
+/// Root of the workspace, whatever directory xtask was started in.
 pub(crate) fn root() -> PathBuf {
-    // What cargo says now comes first: with a target directory that several work trees share, what
-    // it said at compile time may be another tree.
+    // The variable at run time comes first. With a target directory shared by several work trees,
+    // the compile-time value may name another tree.
     let here = std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
     let here = Path::new(&here);
     here.parent().unwrap_or(here).to_path_buf()
 }
 
-/// The folder of what is built.
+/// Folder of build results.
 pub(crate) fn target() -> PathBuf {
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);
     root().join(target)
 }
 
-/// A cargo command with the given arguments, to be run in the root: the cargo that started xtask.
+/// A cargo command in the root, with the cargo that started xtask.
 pub(crate) fn command(args: &[&str]) -> Command {
     let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(program);
@@ -27,13 +27,13 @@ pub(crate) fn command(args: &[&str]) -> Command {
     command
 }
 
-/// A program of this workspace, to be run in the root: built first, unless the variable
-/// ANABRANCH_BUILT names a folder that has it.
+/// A command that runs a program of this workspace in the root. The program is built first, unless
+/// the variable ANABRANCH_BUILT names a folder that has it.
 pub(crate) fn program(package: &str, name: &str, args: &[&str]) -> Command {
     program_as("dev", package, name, args)
 }
 
-/// The same, built with another profile.
+/// Like [`program`], built with another profile.
 pub(crate) fn program_as(profile: &str, package: &str, name: &str, args: &[&str]) -> Command {
     match std::env::var_os("ANABRANCH_BUILT") {
         None => {
@@ -48,22 +48,22 @@ pub(crate) fn program_as(profile: &str, package: &str, name: &str, args: &[&str]
     }
 }
 
-/// The program `anabranch`.
+/// A command that runs `anabranch`.
 pub(crate) fn anabranch(args: &[&str]) -> Command {
     program("anabranch-cli", "anabranch", args)
 }
 
-/// The program that generates the schema and manual pages.
+/// A command that runs the generator of the schema and manual pages.
 pub(crate) fn manual(args: &[&str]) -> Command {
     program("anabranch-manual", "anabranch-manual", args)
 }
 
-/// Builds everything that the suite runs.
+/// Builds everything that the test suite runs.
 pub(crate) fn build_tests() -> Result<(), Failure> {
     run(command(&["test", "--workspace", "--locked", "--no-run", "--quiet"]))
 }
 
-/// Runs `command`, its output going straight through.
+/// Runs `command` and passes its output through.
 pub(crate) fn run(mut command: Command) -> Result<(), Failure> {
     let status = command.status().map_err(|error| cannot_start(&command, &error))?;
     if status.success() {
@@ -73,7 +73,7 @@ pub(crate) fn run(mut command: Command) -> Result<(), Failure> {
     }
 }
 
-/// Runs `command` and returns what it printed on stdout; stderr goes straight through.
+/// Runs `command` and returns its stdout; stderr is passed through.
 pub(crate) fn output(mut command: Command) -> Result<Vec<u8>, Failure> {
     command.stderr(std::process::Stdio::inherit());
     let output = command.output().map_err(|error| cannot_start(&command, &error))?;
@@ -84,12 +84,12 @@ pub(crate) fn output(mut command: Command) -> Result<Vec<u8>, Failure> {
     }
 }
 
-/// The failure of a command that did not even start.
+/// The failure of a command that could not be started.
 pub(crate) fn cannot_start(command: &Command, error: &std::io::Error) -> Failure {
     Failure::Job(format!("cannot start {}: {error}", said(command)))
 }
 
-/// The command as one would type it.
+/// The command line as a user would type it.
 fn said(command: &Command) -> String {
     let program = Path::new(command.get_program()).file_name().unwrap_or_default();
     let words =

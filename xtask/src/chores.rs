@@ -1,4 +1,4 @@
-//! The longer jobs: fuzzing, campaigns, generated files.
+//! Longer jobs: fuzzing, campaigns, generated files.
 
 use crate::cargo;
 use crate::failure::{Failure, expect_none, number, numbers};
@@ -7,9 +7,9 @@ use crate::reference;
 use std::ops::ControlFlow;
 use std::sync::{Mutex, PoisonError};
 
-/// A file that is generated.
+/// A generated file.
 struct Generated {
-    /// Where it is kept, from the root.
+    /// Path relative to the root.
     path: &'static str,
     content: fn() -> Result<Vec<u8>, Failure>,
 }
@@ -21,7 +21,7 @@ const GENERATED: &[Generated] = &[
     Generated { path: "docs/replay.svg", content: picture },
 ];
 
-/// As the crate `manual` makes it.
+/// The schema, as the crate `manual` generates it.
 fn schema() -> Result<Vec<u8>, Failure> {
     cargo::output(cargo::manual(&["schema"]))
 }
@@ -70,7 +70,7 @@ pub(crate) fn fuzz(args: &[String]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// `packetdrill PATH...`: paths count from the folder that xtask was started in.
+/// Runs `packetdrill PATH...`; paths are relative to the folder in which xtask was started.
 pub(crate) fn packetdrill(args: &[String]) -> Result<(), Failure> {
     let here = std::env::current_dir()
         .map_err(|error| Failure::Job(format!("cannot tell the current folder: {error}")))?;
@@ -83,7 +83,7 @@ pub(crate) fn packetdrill(args: &[String]) -> Result<(), Failure> {
     cargo::run(cargo::program("anabranch-packetdrill", "anabranch-packetdrill", &args))
 }
 
-/// How many seconds each target is fuzzed, and the seed of what it is given.
+/// Seconds per fuzz target, and the seed of its inputs.
 fn length_and_seed(args: &[String]) -> Result<(u64, u64), Failure> {
     let usage = "fuzz takes `--seconds N` with a whole N above zero, and `--seed S`";
     let said = numbers(args, &[("--seconds", "seconds"), ("--seed", "seed")], usage)?;
@@ -93,8 +93,8 @@ fn length_and_seed(args: &[String]) -> Result<(u64, u64), Failure> {
     }
 }
 
-/// `campaign NAME [ARGS...]`: passed on to the example `campaign` of anabranch-campaign; what is
-/// about processes is a test's long form.
+/// Runs `campaign NAME [ARGS...]`. Simulated campaigns are in the example `campaign` of
+/// anabranch-campaign; campaigns with processes are long forms of tests.
 pub(crate) fn campaign(args: &[String]) -> Result<(), Failure> {
     match args.split_first() {
         None => Err(Failure::Usage("campaign needs the name of a campaign".into())),
@@ -121,8 +121,8 @@ pub(crate) fn campaign(args: &[String]) -> Result<(), Failure> {
     }
 }
 
-/// `campaign deployed-faults [--runs N] [--first N] [--seed S] [--at-once N]`: the test `faults` of
-/// anabranch-deploy, for longer.
+/// Runs `campaign deployed-faults [--runs N] [--first N] [--seed S] [--at-once N]`: the long form
+/// of the test `faults` of anabranch-deploy.
 fn deployed_faults(options: &[String]) -> Result<(), Failure> {
     longer(
         &[],
@@ -133,8 +133,8 @@ fn deployed_faults(options: &[String]) -> Result<(), Failure> {
     )
 }
 
-/// The integration tests of a package whose names begin so, with the environment variables that
-/// make them long and those that the user has given, which come last.
+/// The integration tests of a package whose names begin with this prefix. The environment variables
+/// make them long; variables given by the user come last and override others.
 fn longer(
     profile: &[&str],
     package: &str,
@@ -148,16 +148,15 @@ fn longer(
     cargo::run(command)
 }
 
-/// `campaign deployed-goodput`: the tests `set::goodput` of anabranch-net, with the limits of the
-/// issue.
+/// Runs `campaign deployed-goodput`: the tests `set::goodput` of anabranch-net with strict limits.
 fn deployed_goodput() -> Result<(), Failure> {
     let mut command = cargo::command(&["test", "--locked", "--package", "anabranch-net", "--test", "it"]);
     command.args(["set::goodput", "--", "--nocapture", "--test-threads=1"]).env("ANABRANCH_GOODPUT", "whole");
     cargo::run(command)
 }
 
-/// `campaign sweep [--runs N] [--kills N] [--seed S]`: the test `sweep` of anabranch-lab-cli that
-/// kills, for longer.
+/// Runs `campaign sweep [--runs N] [--kills N] [--seed S]`: the long form of the test of
+/// anabranch-lab-cli that kills sweeps.
 fn sweep(options: &[String]) -> Result<(), Failure> {
     let known = [
         ("--runs", "ANABRANCH_SWEEP_RUNS"),
@@ -169,30 +168,30 @@ fn sweep(options: &[String]) -> Result<(), Failure> {
     longer(&["--profile", "dist"], "anabranch-lab-cli", "sweep::killed", &long, &given)
 }
 
-/// `campaign aodv-loops [--runs N]`: the search for routing loops of anabranch-core, for longer.
+/// Runs `campaign aodv-loops [--runs N]`: the long search for routing loops of anabranch-core.
 fn aodv_loops(options: &[String]) -> Result<(), Failure> {
     let known = [("--runs", "ANABRANCH_AODV_RUNS")];
     let given = numbers(options, &known, "aodv-loops takes `--runs N`")?;
     longer(&[], "anabranch-core", "aodv_loops::no_loop", &[("ANABRANCH_AODV_RUNS", 20_000)], &given)
 }
 
-/// `campaign rpl [--runs N]`: reboots, deaths and link quality in meshes, tests of anabranch-sim,
-/// for longer.
+/// Runs `campaign rpl [--runs N]`: the long forms of the tests of anabranch-sim with reboots,
+/// deaths and changing link quality in meshes.
 fn rpl(options: &[String]) -> Result<(), Failure> {
     let known = [("--runs", "ANABRANCH_RPL_RUNS")];
     let given = numbers(options, &known, "rpl takes `--runs N`")?;
     longer(&["--profile", "dist"], "anabranch-sim", "rpl::", &[("ANABRANCH_RPL_RUNS", 100)], &given)
 }
 
-/// `campaign embedded-flash [--kills N] [--seed S]`: the C program with flash, killed while it
-/// receives, for longer.
+/// Runs `campaign embedded-flash [--kills N] [--seed S]`: the long form of the test that kills the
+/// C program with flash while it receives.
 fn embedded_flash(options: &[String]) -> Result<(), Failure> {
     let known = [("--kills", "ANABRANCH_FLASH_KILLS"), ("--seed", "ANABRANCH_FLASH_SEED")];
     let given = numbers(options, &known, "embedded-flash takes `--kills N` and `--seed S`")?;
     longer(&[], "anabranch-deploy", "embedded::flash", &[("ANABRANCH_FLASH_KILLS", 200)], &given)
 }
 
-/// What the test of faults reads.
+/// Environment variables for the test of faults.
 fn variables(options: &[String]) -> Result<Vec<(&'static str, u64)>, Failure> {
     let known = [
         ("--runs", "ANABRANCH_FAULTS_RUNS"),
@@ -203,10 +202,10 @@ fn variables(options: &[String]) -> Result<Vec<(&'static str, u64)>, Failure> {
     numbers(options, &known, "deployed-faults takes `--runs N`, `--first N`, `--seed S` and `--at-once N`")
 }
 
-/// `man DIR`: the manual pages, into a folder that is there.
+/// Runs `man DIR`: writes the manual pages into an existing folder.
 pub(crate) fn man(args: &[String]) -> Result<(), Failure> {
     let [folder] = args else { return Err(Failure::Usage("man takes a folder".into())) };
-    // The program runs in the root, wherever this one was called.
+    // Make the path absolute: the generator runs in the root.
     let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.into());
     let Some(folder) = folder.to_str() else {
         return Err(Failure::Usage("the folder's name is no text".into()));
@@ -214,7 +213,7 @@ pub(crate) fn man(args: &[String]) -> Result<(), Failure> {
     cargo::run(cargo::manual(&["man", folder]))
 }
 
-/// `gen [--check]`: writes the generated files, or says which are stale.
+/// Runs `gen [--check]`: writes the generated files, or lists those that are stale.
 pub(crate) fn generate(args: &[String]) -> Result<(), Failure> {
     let check = match args {
         [flag, rest @ ..] if flag == "--check" => expect_none(rest).map(|()| true)?,

@@ -1,6 +1,6 @@
-//! `cargo xtask compare`: our TCP and the kernel's, or that of ns-3, over the same bottleneck, ours
-//! and the kernel's over the same trace, and our radios and ns-3's, in the long form of a test of
-//! anabranch-lab-cli.
+//! `cargo xtask compare`: long forms of tests of anabranch-lab-cli. They compare our TCP with the
+//! kernel's or with that of ns-3 over the same bottleneck or trace, and our queues and radios with
+//! those of ns-3.
 
 use crate::cargo;
 use crate::failure::Failure;
@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 const USAGE: &str = "compare takes `linux|linux trace|ns3|ns3 radio|ns3 queues|ns3 arrivals [--quick] [--runs N] [--seconds N] [--at-once N] [--out FILE]`, with N above \
                      zero; `ns3 radio` also takes `--only hop|star|hidden|prr|dcf|dcf-hidden|aodv|mobility`";
 
-/// What ours is compared with.
+/// What our implementation is compared with.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Reference {
     Linux,
@@ -20,14 +20,14 @@ enum Reference {
     Ns3,
     /// The radios of ns-3.
     Ns3Radio,
-    /// The queue discs of ns-3, behind which both have their TCP.
+    /// The queue discs of ns-3, with each simulator's own TCP.
     Ns3Queues,
-    /// The queue discs of ns-3, at which the same packets come.
+    /// The queue discs of ns-3, with the same packet arrivals.
     Ns3Arrivals,
 }
 
 impl Reference {
-    /// What the first words name, and the words after them.
+    /// Parses the first words; returns the reference and the words after them.
     fn named(args: &[String]) -> Option<(Self, &[String])> {
         let (name, rest) = args.split_first()?;
         match (name.as_str(), rest.split_first()) {
@@ -41,7 +41,7 @@ impl Reference {
         }
     }
 
-    /// The test, by a part of its name that no other has.
+    /// Part of a test's name that no other test's name contains.
     fn test(self) -> &'static str {
         match self {
             Self::Linux => "compare::our_tcp_does_as_linux",
@@ -53,7 +53,7 @@ impl Reference {
         }
     }
 
-    /// What this machine or the user lacks for it.
+    /// What this machine or user lacks for the comparison.
     fn missing(self) -> Option<&'static str> {
         match self {
             Self::Linux | Self::LinuxTrace if !is_root() => Some("network namespaces need root"),
@@ -75,7 +75,7 @@ impl Reference {
     }
 }
 
-/// `compare REFERENCE [OPTIONS]`.
+/// Runs `compare REFERENCE [OPTIONS]`.
 pub(crate) fn command(args: &[String]) -> Result<(), Failure> {
     let Some((reference, variables)) = read(args) else { return Err(Failure::Usage(USAGE.into())) };
     if let Some(what) = reference.missing() {
@@ -93,7 +93,7 @@ pub(crate) fn command(args: &[String]) -> Result<(), Failure> {
     command.args(["--", "--nocapture"]);
     command.env("ANABRANCH_COMPARE_COMMAND", format!("cargo xtask compare {}", args.join(" ")));
     for (name, value) in variables {
-        // Paths count from the folder that xtask was started in; the test runs in another.
+        // Make the path absolute: the test runs in another folder.
         let value = if name == OUT { absolute(&value)? } else { value };
         command.env(name, value);
     }
@@ -102,13 +102,14 @@ pub(crate) fn command(args: &[String]) -> Result<(), Failure> {
 
 const OUT: &str = "ANABRANCH_COMPARE_OUT";
 const ONLY: &str = "ANABRANCH_COMPARE_ONLY";
-/// The tables of the radio comparison.
+/// Tables of the radio comparison.
 const GROUPS: [&str; 8] = ["hop", "star", "hidden", "prr", "dcf", "dcf-hidden", "aodv", "mobility"];
 
 /// Environment variables of the test, by name.
 type Variables = Vec<(&'static str, String)>;
 
-/// The reference and what its test reads; `None` if the arguments make no sense.
+/// Parses the arguments into the reference and the variables for its test; `None` if they are
+/// invalid.
 fn read(args: &[String]) -> Option<(Reference, Variables)> {
     let (reference, mut rest) = Reference::named(args)?;
     let mut size = "whole";

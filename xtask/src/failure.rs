@@ -1,17 +1,17 @@
-//! How a command ends without success.
+//! Failures of a command and their exit codes.
 
-/// Why a command ended without success.
+/// Why a command failed.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Failure {
-    /// The job ran and found something wrong, or could not run. Exit code 1.
+    /// The job found a fault, or could not run: exit code 1.
     Job(String),
-    /// The command line makes no sense. Exit code 2.
+    /// The command line is invalid: exit code 2.
     Usage(String),
-    /// This machine lacks a privilege or a device, so the job was skipped. Exit code 3.
+    /// This machine lacks a privilege or a device, so the job was skipped: exit code 3.
     Missing(String),
 }
 
-/// Refuses arguments where none are expected.
+/// Refuses arguments for a command that takes none.
 pub(crate) fn expect_none(args: &[String]) -> Result<(), Failure> {
     match args.first() {
         None => Ok(()),
@@ -19,12 +19,12 @@ pub(crate) fn expect_none(args: &[String]) -> Result<(), Failure> {
     }
 }
 
-/// The number that was given by this name, or the usual one.
+/// The given number of this name, or `usual`.
 pub(crate) fn number(given: &[(&str, u64)], name: &str, usual: u64) -> u64 {
     given.iter().find(|(known, _)| *known == name).map_or(usual, |(_, number)| *number)
 }
 
-/// Options with whole numbers, by the names in the second column of `known`.
+/// Parses options with whole numbers. `known` maps each option to the name of its result.
 pub(crate) fn numbers(
     options: &[String],
     known: &[(&str, &'static str)],

@@ -1,9 +1,9 @@
-//! `cargo xtask first-contact`: what a newcomer waits for, measured on a new clone with an empty
-//! target folder.
+//! `cargo xtask first-contact`: measures how long a newcomer and CI wait, in a new clone with an
+//! empty target folder.
 //!
-//! The clone has the last commit, not the work tree. Its target folder is its own, and the download
-//! cache is cargo's, filled before the clock starts. A step's processor time is that of all
-//! processes that it has started and waited for.
+//! The clone contains the last commit, not the work tree. It has a target folder of its own;
+//! cargo's download cache is filled before the measurement. The processor time of a step includes
+//! all processes that it started and waited for.
 
 #![expect(clippy::disallowed_types, reason = "what is waited for is real time")]
 
@@ -15,28 +15,28 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// What is there when a step begins.
+/// State of the clone when a step begins.
 #[derive(PartialEq, Eq)]
 enum From {
-    /// An empty target folder.
+    /// Empty target folder.
     Nothing,
-    /// What the step before has built, and a change in the core.
+    /// Results of the previous step, and a change in the core.
     Change,
 }
 
-/// Something that is measured.
+/// A measured step.
 struct Step {
     name: &'static str,
     what: &'static str,
-    /// Seconds of the clock, at most.
+    /// Limit on the elapsed time in seconds.
     wall: u64,
-    /// Seconds of the processor, at most.
+    /// Limit on the processor time in seconds.
     processor: Option<u64>,
     from: From,
     arguments: &'static [&'static str],
 }
 
-/// In this order.
+/// The steps in order.
 const STEPS: [Step; 4] = [
     Step {
         name: "push",
@@ -72,8 +72,7 @@ const STEPS: [Step; 4] = [
     },
 ];
 
-/// `first-contact [STEP...]`: measures the steps push, test, change and ci, or those that are
-/// named.
+/// Runs `first-contact [STEP...]`: measures the named steps, or push, test, change and ci.
 pub(crate) fn command(args: &[String]) -> Result<(), Failure> {
     let known: Vec<&str> = STEPS.iter().map(|step| step.name).collect();
     if let Some(unknown) = args.iter().find(|arg| !known.contains(&arg.as_str())) {
@@ -104,7 +103,7 @@ pub(crate) fn command(args: &[String]) -> Result<(), Failure> {
     }
 }
 
-/// A new clone of the last commit, below the target folder.
+/// Clones the last commit below the target folder.
 fn cloned() -> Result<PathBuf, Failure> {
     let clone = cargo::target().join("first-contact");
     remove(&clone)?;
@@ -117,7 +116,7 @@ fn cloned() -> Result<PathBuf, Failure> {
     Ok(clone)
 }
 
-/// What is said of one step.
+/// Result of one step.
 struct Row {
     line: String,
     good: bool,
@@ -143,8 +142,8 @@ fn measured(step: &Step, clone: &Path) -> Result<Row, Failure> {
     Ok(Row { line, good: outcome.is_ok() && within })
 }
 
-/// A command as a newcomer's shell would start it in the clone: without cargo's variables about
-/// this xtask.
+/// Runs a command in the clone as a newcomer's shell would: without the variables that cargo set
+/// for this xtask.
 fn own(mut command: Command, clone: &Path) -> Command {
     for (name, _) in std::env::vars_os() {
         let name = name.to_string_lossy().into_owned();
@@ -165,22 +164,22 @@ fn remove(folder: &Path) -> Result<(), Failure> {
     }
 }
 
-/// A change that every dependent sees: a function that is new.
+/// Adds a public function, so that every dependent crate is rebuilt.
 fn changed(file: &Path) -> Result<(), Failure> {
     let open = fs::File::options().append(true).open(file);
     open.and_then(|mut file| file.write_all(b"\n/// Nothing.\npub fn first_contact() {}\n"))
         .map_err(|error| Failure::Job(format!("cannot change {}: {error}", file.display())))
 }
 
-/// What children that were waited for, and theirs, have spent of the processor (proc_pid_stat(5):
-/// cutime and cstime, in hundredths of a second).
+/// Processor time of ended child processes and their descendants (proc_pid_stat(5): cutime and
+/// cstime, in hundredths of a second).
 fn spent() -> Result<Duration, Failure> {
     let text = read("/proc/self/stat")?;
     of_children(&text).ok_or_else(|| Failure::Job("/proc/self/stat is not as proc_pid_stat(5) has it".into()))
 }
 
 fn of_children(stat: &str) -> Option<Duration> {
-    // The name may have blanks and brackets in it; what follows has not.
+    // The name may contain spaces and parentheses, so start after the last parenthesis.
     let (_, rest) = stat.rsplit_once(')')?;
     let fields: Vec<&str> = rest.split_whitespace().collect();
     let ticks = fields.get(13)?.parse::<u64>().ok()? + fields.get(14)?.parse::<u64>().ok()?;

@@ -1,5 +1,5 @@
-//! `cargo xtask campaign suite-under-load`: the whole suite, again and again, beside threads that
-//! do nothing but compute.
+//! `cargo xtask campaign suite-under-load`: repeats the whole suite beside threads that keep the
+//! processors busy.
 
 use crate::cargo;
 use crate::failure::{Failure, number, numbers};
@@ -7,27 +7,27 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
-/// What the command line asks for.
+/// Parsed command line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Options {
     runs: u64,
-    /// Busy threads beside the runs.
+    /// Number of busy threads beside the runs.
     loops: u64,
-    /// Runs that share the machine. More than one is a harder test: suites meet each other's files,
-    /// ports and namespaces.
+    /// Number of suites that run at the same time. More than one is a harder test, since suites
+    /// meet each other's files, ports and namespaces.
     at_once: u64,
 }
 
-/// `campaign suite-under-load [--runs N] [--loops N] [--at-once N]`.
+/// Runs `campaign suite-under-load [--runs N] [--loops N] [--at-once N]`.
 pub(crate) fn campaign(options: &[String]) -> Result<(), Failure> {
     let Options { runs, loops, at_once } = Options::parse(options)?;
     let program = std::env::current_exe()
         .map_err(|error| Failure::Job(format!("cannot find this program's own file: {error}")))?;
-    // What is to be tested under load is the tests, not their build.
+    // Build first: the tests are to run under load, not their build.
     cargo::build_tests()?;
     let over = AtomicBool::new(false);
     let bad = thread::scope(|scope| {
-        // However this ends, the threads do too.
+        // The busy threads end whichever way this function ends.
         let _end = End(&over);
         for _ in 0..loops {
             scope.spawn(|| {
@@ -60,7 +60,7 @@ pub(crate) fn campaign(options: &[String]) -> Result<(), Failure> {
     if bad > 0 { Err(Failure::Job(format!("{bad} of {runs} runs failed"))) } else { Ok(()) }
 }
 
-/// Ends the busy threads when it goes.
+/// Ends the busy threads on drop.
 struct End<'a>(&'a AtomicBool);
 
 impl Drop for End<'_> {

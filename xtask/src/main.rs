@@ -1,4 +1,4 @@
-//! The repository's own rules and chores as code: `cargo xtask <command>`.
+//! The repository's rules and chores: `cargo xtask <command>`.
 //!
 //! Code map: [`tidy`] is the rules (floors, circles, what may not stand in a file), [`prose`] the
 //! language; [`suite`] runs everything that tests and counts, [`python`] the Python package's part

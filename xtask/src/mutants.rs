@@ -1,8 +1,8 @@
-//! `cargo xtask mutants`: which faults no test finds.
+//! `cargo xtask mutants`: finds faults that no test detects.
 //!
 //! cargo-mutants changes one operator, branch or result at a time in a copy of the repository and
 //! runs the tests of that package. All mutants of the [`PLACES`] would take a day, so each place
-//! gives a sample spread over its files.
+//! contributes a sample spread over its files.
 
 use crate::cargo;
 use crate::failure::{Failure, number, numbers};
@@ -13,23 +13,23 @@ use std::process::Command;
 const MUTANTS: Tool =
     Tool { name: "cargo-mutants", version: "27.1.0", arguments: &[], purpose: "mutation testing" };
 
-/// Mutants of each place unless `--sample` says otherwise.
+/// Default of `--sample`: number of mutants per place.
 const SAMPLE: u64 = 40;
 
 /// A module or crate whose tests are tested.
 struct Place {
     name: &'static str,
     package: &'static str,
-    /// Its files, as globs.
+    /// Globs of its files.
     files: &'static [&'static str],
     /// Targets of `cargo test`.
     targets: &'static [&'static str],
-    /// Beginnings of the names of tests that are not run.
+    /// Prefixes of the names of tests to skip.
     skipped: &'static [&'static str],
 }
 
-/// The tests that are left out are those of other transports, and searches of several seconds whose
-/// cases shorter tests have too.
+/// The skipped tests are those of other transports, and searches of several seconds whose cases
+/// shorter tests also cover.
 const PLACES: &[Place] = &[
     Place {
         name: "tcp",
@@ -61,7 +61,7 @@ const PLACES: &[Place] = &[
     },
 ];
 
-/// `mutants [--sample N] [--seed S] [PLACE...]`.
+/// Runs `mutants [--sample N] [--seed S] [PLACE...]`.
 pub(crate) fn command(args: &[String]) -> Result<(), Failure> {
     let asked = read(args)?;
     let Some(program) = tools::installed(&MUTANTS) else { return Ok(()) };
@@ -73,7 +73,7 @@ pub(crate) fn command(args: &[String]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What the command line asks for.
+/// Parsed command line.
 struct Asked {
     sample: u64,
     seed: u64,
@@ -94,14 +94,14 @@ fn read(args: &[String]) -> Result<Asked, Failure> {
     }
 }
 
-/// Tests the sample of one place and returns its counts and survivors as text.
+/// Tests the sample of one place. Returns its counts and surviving mutants as text.
 fn test(program: &Path, folder: &Path, place: &Place, asked: &Asked) -> Result<String, Failure> {
     let mutants = || {
         let mut command = Command::new(program);
         command.args(["mutants", "--package", place.package]).current_dir(cargo::root());
         command.args(place.files.iter().flat_map(|glob| ["--file", glob]));
-        // The copy is built in its own folder: in ours, cargo would take a changed crate for the
-        // one it was made from.
+        // Build the copy in a target folder of its own. In a shared one, cargo would take a mutated
+        // crate for the original.
         command.env_remove("CARGO_TARGET_DIR");
         command
     };
@@ -114,7 +114,7 @@ fn test(program: &Path, folder: &Path, place: &Place, asked: &Asked) -> Result<S
     let mut run = mutants();
     run.args(["--jobs=1", "--minimum-test-timeout=40", "--sharding=round-robin", "--shard"])
         .arg(shard(of, asked.sample, asked.seed))
-        // What is built again for each mutant counts more than how fast it is.
+        // Each mutant is rebuilt, so build time matters more than run time.
         .args(["-C=--locked", "-C=--config=profile.test.debug=false"])
         .arg(format!("-C=--config=profile.test.package.{}.opt-level=1", place.package))
         .arg("--output")
@@ -124,7 +124,7 @@ fn test(program: &Path, folder: &Path, place: &Place, asked: &Asked) -> Result<S
         .arg("--")
         .args(place.skipped.iter().map(|name| format!("--skip={name}")));
     let status = run.status().map_err(|error| cargo::cannot_start(&run, &error))?;
-    // 2: some were missed, 3: some timed out. Both are what is asked for.
+    // Exit code 2 means missed mutants, 3 means time-outs. Both are valid results.
     if !matches!(status.code(), Some(0 | 2 | 3)) {
         return Err(Failure::Job(format!("cargo-mutants ended with {status}, see {}", output.display())));
     }
@@ -135,15 +135,14 @@ fn test(program: &Path, folder: &Path, place: &Place, asked: &Asked) -> Result<S
     Ok(report(place.name, of, &lists))
 }
 
-/// Which mutants are the sample, as cargo-mutants says it: the one with this number and every k-th
-/// after it.
+/// The sample as a shard of cargo-mutants: the mutant with this number and every k-th after it.
 fn shard(of: u64, sample: u64, seed: u64) -> String {
     let k = of.div_ceil(sample).max(1);
     format!("{}/{k}", seed % k)
 }
 
-/// The counts of a place and its survivors, from the lists of caught, missed, timed out and
-/// unviable mutants.
+/// Counts and survivors of a place, from the lists of caught, missed, timed-out and unviable
+/// mutants.
 fn report(name: &str, of: u64, [caught, missed, timeout, unviable]: &[String; 4]) -> String {
     let n = |list: &str| list.lines().count();
     let all = n(caught) + n(missed) + n(timeout) + n(unviable);

@@ -1,4 +1,4 @@
-//! Doing several things at a time.
+//! Runs work in parallel.
 
 use std::num::NonZero;
 use std::ops::ControlFlow;
@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-/// Processors that this process may use, or 1 where nothing tells.
+/// Number of processors available to this process; 1 if unknown.
 pub(crate) fn cores() -> usize {
     thread::available_parallelism().map_or(1, NonZero::get)
 }
 
-/// Hands each item, in this order, to `deed`, as many at a time as there are cores. After a `Break`
-/// no further item begins.
+/// Calls `deed` for each item in order, as many at a time as there are processors. After a `Break`
+/// no further item starts.
 pub(crate) fn each<T>(items: impl Iterator<Item = T> + Send, deed: impl Fn(T) -> ControlFlow<()> + Sync) {
     let (items, over) = (Mutex::new(items), AtomicBool::new(false));
     let work = || {

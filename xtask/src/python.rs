@@ -1,9 +1,9 @@
-//! The Python package's tests: a virtual environment in the target folder, what they need in exact
+//! Tests of the Python package: a virtual environment in the target folder, requirements in exact
 //! versions, the package, and pytest.
 //!
-//! The package's library is the one that cargo has built with the other tests. `--wheel` builds a
-//! wheel with maturin instead, as `pip install` does: with other features and another profile, so
-//! that everything is compiled once more.
+//! The package uses the library that cargo built with the other tests. `--wheel` builds a wheel
+//! with maturin instead, as `pip install` does; its different features and profile require a
+//! complete build.
 
 use crate::cargo;
 use crate::failure::Failure;
@@ -13,14 +13,14 @@ use std::process::{Command, Stdio};
 /// What is tested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Package {
-    /// The sources, with the library that the build of the tests has left.
+    /// The sources, with the library from the build of the tests.
     Built,
     /// A wheel.
     Wheel,
 }
 
-/// `python [--wheel | --built] [ARGS...]`: installs and tests; other arguments go to pytest.
-/// `--built` builds nothing.
+/// Runs `python [--wheel | --built] [ARGS...]`: installs and tests. `--built` skips the build;
+/// other arguments are passed to pytest.
 pub(crate) fn main(args: &[String]) -> Result<(), Failure> {
     let (package, args) = match args {
         [flag, args @ ..] if flag == "--wheel" => (Package::Wheel, args),
@@ -44,13 +44,13 @@ pub(crate) fn main(args: &[String]) -> Result<(), Failure> {
     pytest(&places, args)
 }
 
-/// Where things are.
+/// Paths.
 struct Places {
     /// The package.
     package: PathBuf,
-    /// What cargo builds.
+    /// Cargo's target folder.
     target: PathBuf,
-    /// What is ours of it.
+    /// Folder for the Python tests.
     home: PathBuf,
     /// The virtual environment.
     venv: PathBuf,
@@ -73,8 +73,8 @@ impl Places {
     }
 }
 
-/// The environment with all that the requirements name. If it cannot be had for want of a program
-/// or of the network: why.
+/// Prepares the environment with all requirements. The inner error says why that is not possible
+/// without a program or the network.
 fn environment(places: &Places) -> Result<Result<(), String>, Failure> {
     let requirements = places.package.join("requirements.txt");
     let wanted = std::fs::read_to_string(&requirements)
@@ -82,7 +82,7 @@ fn environment(places: &Places) -> Result<Result<(), String>, Failure> {
     let Some(version) = printed(Command::new("python3").arg("--version")) else {
         return Ok(Err("the Python package's tests need python3".into()));
     };
-    // What was installed, and for which Python: all else begins anew.
+    // Records what was installed and for which Python; any change starts again.
     let mark = places.home.join("installed");
     let wanted = format!("{}\n{wanted}", version.trim());
     if places.program("python").exists() && std::fs::read_to_string(&mark).is_ok_and(|is| is == wanted) {
@@ -95,7 +95,7 @@ fn environment(places: &Places) -> Result<Result<(), String>, Failure> {
         return Ok(Err(format!("the Python package's tests need python3's venv: {hint}")));
     }
     let mut install = Command::new(places.program("python"));
-    // Of what is installed the tests import a small part, which Python compiles when it does.
+    // The tests import a small part of the packages; Python compiles that part on import.
     install.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile"]);
     install.arg("--requirement");
     let done = install.arg(&requirements).output().map_err(|error| cannot_start("pip", &error))?;
@@ -111,14 +111,14 @@ fn environment(places: &Places) -> Result<Result<(), String>, Failure> {
     Ok(Ok(()))
 }
 
-/// Debian and Ubuntu have venv in a package of its own.
+/// Installs the package with `venv`, which Debian and Ubuntu ship separately.
 fn debian_venv() -> bool {
     eprintln!("installing python3-venv with apt-get");
     let apt = |args: &[&str]| succeeds(Command::new("apt-get").args(args));
     apt(&["update"]) && apt(&["install", "--yes", "--no-install-recommends", "python3-venv"])
 }
 
-/// Whether pip has failed because nothing could be reached.
+/// Whether pip failed because the network is unreachable.
 fn is_network(said: &str) -> bool {
     let signs = [
         "Temporary failure in name resolution",
@@ -130,8 +130,7 @@ fn is_network(said: &str) -> bool {
     signs.into_iter().any(|sign| said.contains(sign))
 }
 
-/// Puts the package's sources and the library into a folder, and has the environment import from
-/// there.
+/// Copies the package's sources and library into a folder from which the environment imports.
 fn built(places: &Places) -> Result<(), Failure> {
     let site = places.home.join("site");
     let package = site.join("anabranch");
@@ -155,7 +154,7 @@ fn built(places: &Places) -> Result<(), Failure> {
     .ok_or_else(|| Failure::Job("the environment's Python does not start".into()))?;
     let purelib = PathBuf::from(purelib.trim());
     if purelib.join("anabranch").exists() {
-        // A wheel that was installed before would go before the folder.
+        // A previously installed wheel would take precedence over the folder.
         let mut remove = Command::new(places.program("python"));
         remove.args([
             "-m",
@@ -174,7 +173,7 @@ fn built(places: &Places) -> Result<(), Failure> {
 /// Builds the wheel as `pip install` does, and installs it.
 fn wheel(places: &Places) -> Result<(), Failure> {
     println!("python: the wheel");
-    // Wheels of other versions would be candidates.
+    // Remove wheels of other versions, which pip could choose.
     let _ = std::fs::remove_dir_all(places.wheels());
     maturin(places, &["build", "--release", "--locked"], &places.wheels())?;
     let mut install = Command::new(places.program("python"));
@@ -221,7 +220,7 @@ fn pytest(places: &Places, args: &[String]) -> Result<(), Failure> {
     let mut command = Command::new(places.program("python"));
     command.args(["-m", "pytest", "-p", "no:cacheprovider", "--durations=5"]).args(args);
     command.current_dir(&places.package);
-    // The program is what cargo's tests have built.
+    // The tests start the program that cargo built for its own tests.
     command.env("ANABRANCH_PROGRAM", places.target.join("debug/anabranch"));
     command.env("PYTHONDONTWRITEBYTECODE", "1");
     must(&mut command, "pytest")

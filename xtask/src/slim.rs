@@ -1,22 +1,22 @@
-//! `cargo xtask slim`: the small programs as packages build them, with their size and the number of
-//! their crates.
+//! `cargo xtask slim`: builds the small programs as packages do, and checks their size and number
+//! of crates.
 
 use crate::cargo;
 use crate::failure::Failure;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-/// The package of the small programs.
+/// Package of the small programs.
 const PACKAGE: &str = "anabranch-deploy";
-/// Its programs, and what they link: one list of crates for all.
+/// The small programs. All link the same crates.
 const PROGRAMS: [&str; 4] = ["anabranch-gateway", "anabranch-node", "anabranch-push", "anabranch-key"];
-/// Bytes of a stripped program, at most.
+/// Limit on the size of a stripped program, in bytes.
 const MOST_BYTES: u64 = 4_000_000;
-/// Crates that a program links, at most. Procedural macros and helpers of builds leave nothing in a
-/// program.
+/// Limit on the crates that a program links. Procedural macros and build dependencies do not count,
+/// since they leave no code in a program.
 const MOST_CRATES: usize = 60;
 
-/// `slim [--test]`: builds and measures; with `--test` the deployment tests run with these very
+/// Runs `slim [--test]`: builds and measures. With `--test`, the deployment tests run with these
 /// programs.
 pub(crate) fn command(args: &[String]) -> Result<(), Failure> {
     let test = match args {
@@ -57,8 +57,8 @@ fn folder() -> PathBuf {
     cargo::target().join("slim")
 }
 
-/// Names and versions of the crates on these edges of the dependency graph, the package's own
-/// included.
+/// Names and versions of the crates on these edges of the dependency graph, including the package
+/// itself.
 fn crates(edges: &str) -> Result<BTreeSet<String>, Failure> {
     let args = ["tree", "--locked", "--package", PACKAGE, "--edges", edges, "--prefix", "none"];
     let listed = cargo::output(cargo::command(&args))?;

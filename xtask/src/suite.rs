@@ -20,17 +20,17 @@ use std::process::Command;
 use tally::{Echo, Tally};
 use times::{Slowest, Times};
 
-/// Examples that measure for long or need arguments: the suite builds them and does not run them.
+/// Examples that run long or need arguments: the suite builds but does not run them.
 const BUILT_ONLY: [&str; 3] = ["campaign", "own-protocol", "page"];
-/// Length of the list of slowest tests without a number on the command line.
+/// Default length of the list of slowest tests.
 const SLOWEST: usize = 20;
 /// The documentation tests of all packages: cargo builds and runs them in one job.
 const DOCUMENTATION: &str = "documentation tests";
 
-/// What the command line asks for.
+/// Parsed command line.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Options {
-    /// How many of the slowest tests to list.
+    /// Number of slowest tests to list.
     slowest: Option<usize>,
     /// The only package to test.
     only: Option<String>,
@@ -73,7 +73,7 @@ pub(crate) fn command(args: &[String]) -> Result<(), Failure> {
     verdict(&suite.tally)
 }
 
-/// What the whole run is worth.
+/// Success or failure of the whole run.
 fn verdict(tally: &Tally) -> Result<(), Failure> {
     if tally.failed > 0 {
         Err(Failure::Job("tests failed".into()))
@@ -95,8 +95,8 @@ struct Suite {
 }
 
 impl Suite {
-    /// Tests and examples of `package`; or of the workspace, and the book and the Python package
-    /// with them.
+    /// Runs the tests and examples of `package`; or those of the workspace, the book and the Python
+    /// package.
     fn run(&mut self, package: Option<&str>) -> Result<(), Failure> {
         let packages = build::packages()?;
         let package = package.map(|name| named(&packages, name)).transpose()?;
@@ -126,7 +126,7 @@ impl Suite {
         Ok(())
     }
 
-    /// Counts a job's results and passes its output on, stdout to `out`.
+    /// Counts a job's results and passes its output on; stdout goes to `out`.
     fn take(&mut self, done: &Done, out: &mut impl Write) {
         self.tally.begin();
         let before = (self.tally.results, self.tally.failed);
@@ -146,7 +146,7 @@ impl Suite {
                 Judge::Status => Echo::Yes,
             };
             if echo == Echo::Yes {
-                // A reader that went away is no reason to stop testing.
+                // A reader that has gone does not stop the tests.
                 let _ = writeln!(out, "{line}");
             }
         }
@@ -156,7 +156,7 @@ impl Suite {
         let why = match (&done.status, done.judge) {
             (Err(error), _) => Some(format!("cannot be started: {error}")),
             (Ok(status), Judge::Status) if !good => Some(format!("ended with {status}")),
-            // A binary that died printed no result, or not all of them.
+            // A binary that crashed printed no result, or only some.
             (Ok(status), _) if !good && self.tally.failed == before.1 => {
                 Some(format!("ended with {status}, and no test has failed"))
             }
@@ -173,7 +173,7 @@ impl Suite {
             }
             None => {}
         }
-        // How long a broken binary took says nothing about the next run.
+        // The duration of a failed binary does not predict the next run.
         if good {
             self.times.note(&done.name, done.took);
         }
@@ -186,7 +186,7 @@ impl Suite {
     }
 }
 
-/// The test that failed, if this line of libtest's or pytest's reports one.
+/// The name of the failed test, if this line of libtest or pytest reports one.
 fn failed(line: &str) -> Option<&str> {
     if let Some(test) = line.strip_prefix("FAILED ") {
         return Some(test);
@@ -203,8 +203,8 @@ fn named<'a>(packages: &'a BTreeMap<PathBuf, Package>, name: &str) -> Result<&'a
     found.ok_or_else(|| Failure::Usage(format!("there is no package `{name}`")))
 }
 
-/// How many tests a binary runs at a time. Those of sockets mostly wait, so twice as many as there
-/// are cores keep them busy; those that simulate lose nothing by it.
+/// Number of tests that a binary runs in parallel. Tests with sockets mostly wait, so twice the
+/// number of processors keeps these busy; simulating tests are not slowed down.
 fn threads() -> String {
     (2 * parallel::cores()).to_string()
 }
@@ -219,16 +219,15 @@ fn jobs(executables: &[Executable], packages: &BTreeMap<PathBuf, Package>, timed
         let folder = executable.manifest.parent().unwrap_or(Path::new("."));
         match executable.kind {
             Kind::Test => {
-                // --show-output: libtest keeps the output of tests that pass to itself, and with it
+                // With --show-output, libtest also prints the output of passed tests, which says
                 // why they were skipped.
                 command.arg("--show-output").current_dir(folder);
                 if std::env::var_os("RUST_TEST_THREADS").is_none() {
                     command.env("RUST_TEST_THREADS", threads());
                 }
                 if timed {
-                    // libtest knows how long each test took, and says so only where unstable
-                    // options are allowed. It asks whether the variable is set; to a rustc that a
-                    // test starts, -1 means stable.
+                    // libtest prints durations only with unstable options, which this variable
+                    // permits. With -1, a rustc that a test starts still behaves as stable.
                     command.args(["-Zunstable-options", "--report-time"]).env("RUSTC_BOOTSTRAP", "-1");
                 }
                 let programs = executables.iter().filter(|other| other.kind == Kind::Program);
@@ -250,7 +249,7 @@ fn jobs(executables: &[Executable], packages: &BTreeMap<PathBuf, Package>, timed
     jobs
 }
 
-/// A command of xtask.
+/// A job that runs a command of xtask.
 fn own(name: &str, args: &[&str], judge: Judge) -> Result<Job, Failure> {
     let this = std::env::current_exe();
     let this = this.map_err(|error| Failure::Job(format!("cannot find this program: {error}")))?;
@@ -259,7 +258,7 @@ fn own(name: &str, args: &[&str], judge: Judge) -> Result<Job, Failure> {
     Ok(Job { name: name.to_owned(), command, judge })
 }
 
-/// Cargo builds no library again: those of the test binaries serve documentation tests too.
+/// A job for documentation tests. They use the libraries that the test binaries were built with.
 fn documentation(package: Option<&str>) -> Job {
     let mut command = cargo::command(&["test", "--doc", "--locked", "--no-fail-fast"]);
     command.args(build::selection(package)).args(["--", "--show-output"]);
@@ -290,8 +289,8 @@ mod tests {
         }
     }
 
-    /// The suite after one job that printed `stdout` and ended in the way that a shell script does.
-    /// Nothing of it is printed again: a suite that runs this test would count it.
+    /// A suite after one job that printed `stdout` and ended as this shell script does. The output
+    /// is not printed: the suite that runs this test would count it.
     fn after(judge: Judge, stdout: &str, end: &str) -> Suite {
         let status: std::io::Result<ExitStatus> = Command::new("sh").args(["-c", end]).status();
         let mut suite = Suite::default();
@@ -395,7 +394,7 @@ mod tests {
         assert_eq!(names, ["a (tests/it/main.rs)", "example small of a"]);
         let test = &jobs[0].command;
         assert_eq!(test.get_current_dir(), Some(Path::new("/w/crates/a")));
-        // How many tests run at a time is said only where nothing has said it before.
+        // The number of test threads is set only if it was not set before.
         let set = test.get_envs().map(|(name, _)| name.to_string_lossy().into_owned());
         let set: Vec<_> = set.filter(|name| name != "RUST_TEST_THREADS").collect();
         assert_eq!(set, ["CARGO_BIN_EXE_prog", "CARGO_PKG_NAME", "RUSTC_BOOTSTRAP"]);

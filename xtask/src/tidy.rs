@@ -1,8 +1,8 @@
-//! `cargo xtask tidy`: the rules of the repository that a compiler does not know.
+//! `cargo xtask tidy`: rules of the repository that the compiler does not check.
 //!
-//! Code map: [`tree`] is the files and what is said about them, [`lexer`] reads Rust as tokens,
-//! [`floors`] holds the crates against the floors of the design, [`modules`] finds circles of
-//! imports inside a crate, [`text`] is what may not stand in a file.
+//! Code map: [`tree`] holds the files and the findings, [`lexer`] splits Rust into tokens,
+//! [`floors`] checks the layers of crates, [`modules`] finds import cycles inside a crate, [`text`]
+//! checks for forbidden and missing text.
 
 mod floors;
 mod lexer;
@@ -14,7 +14,7 @@ use crate::cargo;
 use crate::failure::Failure;
 use tree::{Finding, Tree};
 
-/// All rules over one tree, findings in the order of files and lines.
+/// Applies all rules to a tree; findings are ordered by file and line.
 fn check(tree: &Tree) -> Vec<Finding> {
     let mut findings = floors::check(tree);
     findings.extend(modules::check(tree));

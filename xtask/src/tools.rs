@@ -1,4 +1,4 @@
-//! Programs of others that cargo builds: they go into the target folder and nowhere else.
+//! Installs third-party programs with cargo, into the target folder only.
 
 use crate::cargo;
 use std::path::PathBuf;
@@ -7,16 +7,16 @@ use std::path::PathBuf;
 pub(crate) struct Tool {
     /// Name of the package and of its program.
     pub(crate) name: &'static str,
-    /// The one version that is used.
+    /// The exact version.
     pub(crate) version: &'static str,
-    /// More arguments for `cargo install`.
+    /// Additional arguments for `cargo install`.
     pub(crate) arguments: &'static [&'static str],
-    /// What cannot be done without it, for the message.
+    /// What needs the program, for the message.
     pub(crate) purpose: &'static str,
 }
 
-/// The program of `tool`, installed if need be; `None` after a message on stderr where it cannot
-/// be. It is built in a folder of its own, so that nothing else is built again.
+/// Installs `tool` if needed and returns its path; prints why and returns `None` if that fails. It
+/// is built in a separate folder, so that no other crate is rebuilt.
 pub(crate) fn installed(tool: &Tool) -> Option<PathBuf> {
     let Tool { name, version, arguments, purpose } = tool;
     let tools = cargo::target().join("tools");
@@ -26,12 +26,12 @@ pub(crate) fn installed(tool: &Tool) -> Option<PathBuf> {
         return Some(program);
     }
     let exact = format!("={version}");
-    // Unoptimised a tool takes half as long to build.
+    // Without optimisation a tool builds in half the time.
     let mut install = cargo::command(&["install", name, "--locked", "--debug", "--version", &exact]);
     let build = tools.join(format!("build-{name}"));
     install.args(*arguments).arg("--root").arg(&tools).env("CARGO_TARGET_DIR", &build);
     if cargo::run(install).is_ok() && std::fs::write(&mark, "").is_ok() {
-        // What it was built from is of no more use, and large.
+        // Remove the build folder, which is large and no longer needed.
         let _ = std::fs::remove_dir_all(build);
         return Some(program);
     }

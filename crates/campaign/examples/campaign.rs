@@ -1,5 +1,6 @@
-//! `campaign NAME [--count N] [--runs N] [--seed S]`: many random cases in search of a bad one.
-//! Prints a line for each and a summary; fails if a requirement is not met.
+//! Runs a campaign: `campaign NAME [--count N] [--runs N] [--seed S]` simulates many random cases
+//! in search of a bad one. Prints one line per case and a summary; fails if a requirement is not
+//! met.
 
 use std::process::ExitCode;
 
@@ -67,8 +68,8 @@ impl Options {
     }
 }
 
-/// At most 1.02 times the best single gateway's latency in 99 % of networks, 1.10 times in every
-/// one.
+/// Requires a latency of at most 1.02 times that of the best single gateway in 99 % of the
+/// networks, and at most 1.10 times in all of them.
 fn random_networks(
     network: fn(u64, u64) -> anabranch_lab::experiment::Settings,
     options: &Options,
@@ -121,7 +122,7 @@ fn random_networks(
     Ok(s.good >= 0.99 && s.worst <= 1.10 && s.undelivered == 0)
 }
 
-/// All delivered while one gateway lives; a failure reported where none does.
+/// Requires delivery while one gateway lives, and a reported failure if none does.
 fn set_faults(options: &Options) -> Result<bool, anabranch_lab::experiment::RunError> {
     let count = options.count.unwrap_or(1000);
     let tell = |case: &faults::Case| {
@@ -148,8 +149,8 @@ fn set_faults(options: &Options) -> Result<bool, anabranch_lab::experiment::RunE
     Ok(fine)
 }
 
-/// Everything in order and once, and no longer stalls than with plain TCP by more than one
-/// time-out. At most 1.02 times the time over the best path alone in every network.
+/// Requires in-order, exactly-once delivery, and no stall longer than with plain TCP by more than
+/// one time-out. In every network the time is at most 1.02 times that over the best path alone.
 fn mptcp_paths(options: &Options) -> bool {
     let cases = paths::run(options.seed, options.count.unwrap_or(200), options.runs);
     let mut ratios: Vec<f64> = cases.iter().map(paths::Case::ratio).collect();
@@ -163,15 +164,15 @@ fn mptcp_paths(options: &Options) -> bool {
     good == ratios.len()
 }
 
-/// At least 0.85 of the capacity and a Jain index of 0.9 from 10 s after each step on, and nothing
-/// is let go unconfirmed.
+/// Requires 0.85 of the capacity and a Jain index of 0.9 from 10 s after each step, and no packet
+/// given up without confirmation.
 fn rdca_steps(options: &Options) -> bool {
     let count = options.count.unwrap_or(500);
     let good = (0..count).into_par_iter().map(|number| {
         let seed = options.seed << 32 | number;
         let case = Case::random(seed, 200);
         let mut config = rdca::Config::default();
-        // Room for the greatest rate times the longest round trip, twice.
+        // The queue holds twice the highest rate times the longest round trip.
         config.sender.queue_packets = 512;
         config.sink.reorder_packets = 512;
         config.sender.release = rdca::Release::Confirmed;
@@ -204,11 +205,12 @@ fn rdca_steps(options: &Options) -> bool {
     good == count
 }
 
-/// Every packet that was taken arrives once and in order, or its application is told.
+/// Requires that every accepted packet arrives once and in order, or is reported to its
+/// application.
 fn rdca_faults(options: &Options) -> bool {
     let count = options.count.unwrap_or(2000);
     let (mut sum, mut complete, mut bad) = (Faults::default(), 0, 0);
-    // Campaigns of different seeds share no run.
+    // The seed is in the upper half, so campaigns of different seeds share no run.
     for seed in (0..count).map(|number| options.seed << 32 | number) {
         match fault_run(seed) {
             Ok(run) => {
@@ -251,7 +253,7 @@ fn dtc_chains(options: &Options) -> Result<bool, anabranch_lab::experiment::RunE
     Ok(bad == 0 && met)
 }
 
-/// One connection to 200 over one chain, and what the nodes' memory is worth.
+/// Runs 1 to 200 connections over one chain, and judges how much the nodes' memory helps.
 fn crowded_chains(options: &Options) -> Result<bool, anabranch_lab::experiment::RunError> {
     let cases = crowds::campaign(options.seed, options.count.unwrap_or(2_000), |case| {
         if !case.fine() {
@@ -284,7 +286,8 @@ fn crowded_chains(options: &Options) -> Result<bool, anabranch_lab::experiment::
     Ok(bad == 0)
 }
 
-/// Each connection has half of its fair share, and all together have no more than the memory.
+/// Requires at least half of its fair share for each connection, and buffers that never exceed the
+/// memory.
 fn sockbuf_reports(options: &Options) -> Result<bool, anabranch_lab::experiment::RunError> {
     let cells = buffers::Cell::all(&buffers::Information::all(), &[2, 4, 16, 64], &[1, 4, 16, 512]);
     let cells = &cells[..options.count.map_or(cells.len(), |count| (count as usize).min(cells.len()))];
@@ -315,8 +318,8 @@ fn sockbuf_reports(options: &Options) -> Result<bool, anabranch_lab::experiment:
     Ok(bad(&ours) == 0)
 }
 
-/// Utilisation, time-outs, retransmissions and fairness of TCP over one bottleneck, at 10 and 100
-/// Mbit/s.
+/// Checks utilisation, time-outs, retransmissions and fairness of TCP over one bottleneck, at 10
+/// and 100 Mbit/s.
 fn tcp_bottleneck() -> bool {
     let cells = bottleneck::Grid { rates: &[10_000_000, 100_000_000], ..Default::default() }.cells();
     let cases = bottleneck::run(&cells, tcp::Config::modern(), |case| {

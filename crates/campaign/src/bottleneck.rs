@@ -1,9 +1,8 @@
-//! Bulk TCP flows over one drop-tail bottleneck: how much of the link each congestion control uses,
-//! and at what price, over rates, delays, queues and numbers of flows.
+//! Bulk TCP flows over one drop-tail bottleneck: utilisation, time-outs, retransmissions and
+//! fairness of each congestion control, over rates, delays, queues and numbers of flows.
 //!
-//! What is to be expected follows from the sawtooth of the window between two losses
-//! ([`Sawtooth`]), which is computed here from the rules of each algorithm and not taken from a
-//! run.
+//! Expected values follow from the sawtooth of the window between two losses ([`Sawtooth`]). It is
+//! computed from the rules of each algorithm, not taken from a simulation.
 
 use std::cmp::Reverse;
 
@@ -20,89 +19,87 @@ use rayon::prelude::*;
 
 use anabranch_stats::jain;
 
-/// Bytes of a full packet.
+/// Size of a full packet in bytes.
 const PACKET: f64 = 1500.0;
-/// Packets in a cycle of ACK clocking that a fast retransmit needs: the lost one and three behind
-/// it.
+/// Packets in flight that a fast retransmit needs: the lost packet and three behind it.
 const FEWEST: f64 = 4.0;
-/// Seconds over which flows are to be fair, at most.
+/// Limit on the seconds over which flows must be fair.
 const FAIR: f64 = 100.0;
 
-/// One bottleneck and the flows that share it.
+/// A bottleneck and the flows that share it.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Cell {
-    /// The congestion control of all flows.
+    /// Congestion control of all flows.
     pub controller: CongestionAlgorithm,
-    /// Bit/s.
+    /// Bit rate in bit/s.
     pub rate: u64,
-    /// From end to end, one way.
+    /// One-way delay from end to end.
     pub delay: Duration,
     /// Queue in bandwidth-delay products; it holds at least 4 packets.
     pub queue: f64,
-    /// Flows, which begin 10 ms apart.
+    /// Number of flows, which start 10 ms apart.
     pub flows: u16,
-    /// Probability that a packet is lost at random, towards the receiver.
+    /// Probability of a random loss, towards the receiver.
     pub loss: f64,
 }
 
-/// A window between two losses.
+/// The window between two losses.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Sawtooth {
-    /// Share of the link that is used, 0 to 1.
+    /// Utilisation of the link, 0 to 1.
     pub utilisation: f64,
-    /// Seconds from loss to loss.
+    /// Time from loss to loss in seconds.
     pub period: f64,
-    /// Share of packets that are lost.
+    /// Share of packets lost.
     pub loss: f64,
 }
 
-/// What a run showed. The first sawteeth and slow start are not in it, except in `timeouts`.
+/// Measured results. Slow start and the first sawteeth are excluded, except from `timeouts`.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Outcome {
-    /// Share of the time in which the link sent.
+    /// Share of the time in which the link transmitted.
     pub utilisation: f64,
-    /// Retransmission time-outs in 100 s of the flow that has most, from the start.
+    /// Retransmission time-outs per 100 s of the flow with the most, measured from the start.
     pub timeouts: f64,
-    /// Bytes sent again, of all bytes sent.
+    /// Retransmitted bytes as a share of all bytes sent.
     pub retransmitted: f64,
     /// Jain's index of the bytes acknowledged in the last 100 s; 0 if there are none.
     pub jain: f64,
-    /// Bit/s acknowledged, all flows.
+    /// Acknowledged bits per second of all flows.
     pub goodput: f64,
-    /// Round-trip time in seconds, mean over the flows at the end.
+    /// Round-trip time in seconds at the end, mean over the flows.
     pub rtt: f64,
 }
 
-/// What the flows of a cell have done from the moment at which the first one began to connect, slow
-/// start included.
+/// Results of the flows of a cell from the first connection attempt on, including slow start.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Start {
-    /// Bit/s acknowledged, all flows.
+    /// Acknowledged bits per second of all flows.
     pub goodput: f64,
-    /// Segments sent again, all flows.
+    /// Retransmitted segments of all flows.
     pub retransmissions: f64,
-    /// Retransmission time-outs, all flows.
+    /// Retransmission time-outs of all flows.
     pub timeouts: f64,
     /// Smoothed round-trip time in seconds: mean over the flows and over samples 100 ms apart.
     pub srtt: f64,
-    /// Jain's index of the bytes acknowledged; 0 if there are none.
+    /// Jain's index of the acknowledged bytes; 0 if there are none.
     pub jain: f64,
 }
 
-/// A cell, its sawtooth, what was seen, and what of it misses the limits.
+/// A cell, its sawtooth, the results, and the limits that they miss.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Case {
     /// The cell.
     pub cell: Cell,
-    /// What theory says.
+    /// Expected values.
     pub sawtooth: Sawtooth,
-    /// What was seen.
+    /// Measured values.
     pub outcome: Outcome,
-    /// Limits that are missed.
+    /// Names of the missed limits.
     pub faults: Vec<&'static str>,
 }
 
-/// Those of which it is known here how much of a link they use.
+/// Congestion controls with a known sawtooth.
 pub const CONTROLLERS: [CongestionAlgorithm; 4] = [
     CongestionAlgorithm::NewReno,
     CongestionAlgorithm::Cubic,
@@ -110,26 +107,26 @@ pub const CONTROLLERS: [CongestionAlgorithm; 4] = [
     CongestionAlgorithm::Bbr,
 ];
 
-/// The values that the cells of a grid combine.
+/// Values that a grid combines.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Grid<'a> {
     /// Congestion controls.
     pub controllers: &'a [CongestionAlgorithm],
-    /// Bit/s.
+    /// Bit rates in bit/s.
     pub rates: &'a [u64],
     /// Probabilities of a random loss.
     pub losses: &'a [f64],
-    /// Milliseconds from end to end, one way.
+    /// One-way delays from end to end, in milliseconds.
     pub delays: &'a [u64],
-    /// Bandwidth-delay products.
+    /// Queues in bandwidth-delay products.
     pub queues: &'a [f64],
     /// Numbers of flows.
     pub flows: &'a [u16],
 }
 
 impl Default for Grid<'_> {
-    /// All of [`CONTROLLERS`] at 10 Mbit/s without random loss: {1, 5, 20, 60, 150} ms, {0.25, 0.5,
-    /// 1, 2, 5} bandwidth-delay products, {1, 2, 8} flows.
+    /// All [`CONTROLLERS`] at 10 Mbit/s without random loss: delays {1, 5, 20, 60, 150} ms, queues
+    /// {0.25, 0.5, 1, 2, 5} bandwidth-delay products, {1, 2, 8} flows.
     fn default() -> Self {
         Self {
             controllers: &CONTROLLERS,
@@ -168,7 +165,8 @@ impl Grid<'_> {
     }
 }
 
-/// Runs cells in parallel with the TCP given, those first that take longest.
+/// Runs cells in parallel with this TCP configuration, the longest first. Calls `seen` for each
+/// finished case.
 pub fn run(cells: &[Cell], tcp: tcp::Config, seen: impl Fn(&Case) + Sync) -> Vec<Case> {
     let mut cells = cells.to_vec();
     cells.sort_by_cached_key(|cell| Reverse(cell.work()));
@@ -181,17 +179,18 @@ pub fn run(cells: &[Cell], tcp: tcp::Config, seen: impl Fn(&Case) + Sync) -> Vec
 }
 
 impl Cell {
-    /// Packets that fill the link, without a queue.
+    /// Bandwidth-delay product in packets, without the queue.
     pub fn bdp(&self) -> f64 {
         self.rate as f64 * 2.0 * self.delay.as_secs_f64() / 8.0 / PACKET + 1.0
     }
 
-    /// Packets that may wait.
+    /// Length of the queue in packets.
     pub fn packets(&self) -> u32 {
         (self.queue * self.bdp()).round().max(4.0) as u32
     }
 
-    /// The sawtooth of one of the flows, if all lose a packet at the same time, which is the worst.
+    /// The sawtooth of one flow if all flows lose a packet at the same time, which is the worst
+    /// case.
     pub fn sawtooth(&self) -> Sawtooth {
         let flows = f64::from(self.flows);
         let rtt = self.bdp() * PACKET * 8.0 / self.rate as f64;
@@ -201,28 +200,28 @@ impl Cell {
         Sawtooth::new(self.controller, self.bdp() / flows, f64::from(self.packets()) / flows, rtt)
     }
 
-    /// A flow's share of link and queue is so small that its window, after a loss, shows no further
-    /// loss by three duplicate acknowledgements: time-outs are to be expected.
+    /// Whether time-outs are to be expected: after a loss, the window of a flow is so small that a
+    /// further loss causes fewer than three duplicate acknowledgements.
     pub fn is_crowded(&self) -> bool {
         (self.bdp() + f64::from(self.packets())) / f64::from(self.flows) < 2.0 * FEWEST
     }
 
-    /// Sawteeth of `period` seconds in what is measured, and losses of each flow before, at least: 2.
-    /// One of more than a million packets is measured from its first loss to the second.
+    /// Minimum number of sawteeth of `period` seconds in the measurement, and of losses of each
+    /// flow before it: 2. A sawtooth of more than a million packets is measured from its first loss
+    /// to the second.
     fn teeth(&self, period: f64) -> u64 {
         let packets = self.rate as f64 / 8.0 / PACKET * period;
         if packets < 1e6 { 2 } else { 1 }
     }
 
-    /// Seconds until what is measured begins, and for which it lasts: whole sawteeth, 100 s at
-    /// least.
+    /// Minimum seconds before the measurement, and its length: whole sawteeth, at least 100 s.
     pub fn seconds(&self) -> (f64, f64) {
         let period = self.sawtooth().period;
         let teeth = self.teeth(period) as f64;
         (((teeth - 1.0) * period).max(10.0), (teeth * period).max(FAIR))
     }
 
-    /// Bits until the end, roughly.
+    /// Approximate number of simulated bits.
     fn work(&self) -> u64 {
         let (warm, span) = self.seconds();
         ((warm + span) * self.rate as f64) as u64
@@ -243,8 +242,8 @@ impl Cell {
         let all = [
             (outcome.utilisation < 0.97 * sawtooth.utilisation, "utilisation"),
             (outcome.timeouts > 1.0 && !self.is_crowded(), "time-outs"),
-            // Where windows are small a sawtooth is short, and one loss in each of them is more
-            // than that.
+            // Where windows are small, a sawtooth is short, and one loss per sawtooth exceeds the
+            // general limit.
             (
                 outcome.retransmitted > f64::max(most, 2.5 * sawtooth.loss) && !self.is_crowded(),
                 "retransmissions",
@@ -254,15 +253,15 @@ impl Cell {
         all.into_iter().filter_map(|(missed, what)| missed.then_some(what)).collect()
     }
 
-    /// Runs the cell for `warm` seconds at least, until slow start is over, and for `span` seconds
-    /// more in which it is measured.
+    /// Runs the cell for at least `warm` seconds until slow start is over, then measures for `span`
+    /// seconds.
     pub fn measure(&self, tcp: tcp::Config, seed: u64, warm: f64, span: f64) -> Outcome {
         let at = |seconds| Instant::ZERO + Duration::from_secs_f64(seconds);
         let mut run = Run::new(self, tcp, seed);
         let mut warm = warm;
         run.sim.run_until(at(warm));
-        // Slow start may leave a window far below the sawtooth, and does with Westwood+, whose
-        // estimate lags behind it.
+        // Slow start may leave a window far below the sawtooth. It does so with Westwood+, whose
+        // estimate lags behind the window.
         let least = if self.controller == CongestionAlgorithm::Westwood { 2 } else { 1 };
         let losses = self.teeth(self.sawtooth().period).max(least);
         let latest = warm + (self.bdp() + f64::from(self.packets())) * 4.0 * self.delay.as_secs_f64();
@@ -286,7 +285,7 @@ impl Cell {
         }
     }
 
-    /// Runs the cell for `span` seconds and measures all of them.
+    /// Runs the cell for `span` seconds and measures all of it.
     pub fn measure_start(&self, tcp: tcp::Config, seed: u64, span: f64) -> Start {
         let mut run = Run::new(self, tcp, seed);
         let (mut sum, mut samples) = (0.0, 0_u32);
@@ -310,13 +309,15 @@ impl Cell {
 }
 
 impl Sawtooth {
-    /// BBR has no sawtooth: it sends 1 % less than the path delivers (BBR.PacingMarginPercent). The
-    /// queue that UP builds keeps the link busy through DOWN, and 85 % of what link and queue hold
-    /// together, which CRUISE leaves in flight after losses, is more than the link holds for the
-    /// queues here. Every 5 s ProbeRTT halves what is in flight, for 200 ms that begin when this is
-    /// reached, a round trip later, and end with a round trip; all flows at once, which is the
-    /// worst. A flow keeps four packets in flight (BBR.MinPipeCwnd). `bdp` is a flow's share in
-    /// packets.
+    /// The cycle of BBR, which has no sawtooth: it sends 1 % less than the path delivers
+    /// (BBR.PacingMarginPercent).
+    ///
+    /// The queue built by UP keeps the link busy through DOWN. After losses, CRUISE leaves 85 % of
+    /// what link and queue hold together in flight, which is more than the link alone holds for the
+    /// queues used here. Every 5 s ProbeRTT halves the data in flight, for 200 ms that begin when
+    /// the half is reached, one round trip later, and end with a round trip; in the worst case all
+    /// flows do so at once. A flow keeps four packets in flight (BBR.MinPipeCwnd). `bdp` is a
+    /// flow's share in packets.
     fn bbr(bdp: f64, rtt: f64) -> Self {
         let (margin, interval, probe) = (0.99, 5.0, 0.2 + rtt);
         let share = (FEWEST / bdp).clamp(0.5, 1.0);
@@ -324,7 +325,8 @@ impl Sawtooth {
         Self { utilisation, period: interval, loss: 0.0 }
     }
 
-    /// `bdp` and `queue` in packets, `rtt` without a queue in seconds.
+    /// The sawtooth of one flow. `bdp` and `queue` are in packets, `rtt` is in seconds without a
+    /// queue.
     fn new(controller: CongestionAlgorithm, bdp: f64, queue: f64, rtt: f64) -> Self {
         let top = bdp + queue;
         let cubic = controller == CongestionAlgorithm::Cubic;
@@ -334,7 +336,7 @@ impl Sawtooth {
             CongestionAlgorithm::Westwood => bdp,
             _ => top / 2.0,
         };
-        // RFC 9438 equation 2.
+        // RFC 9438, equation 2.
         let k = ((top - bottom) / 0.4).cbrt();
         let (mut window, mut friendly, mut time, mut sent) = (bottom, bottom, 0.0, 0.0);
         while window < top {
@@ -343,7 +345,7 @@ impl Sawtooth {
             sent += window.min(bdp) / rtt * step;
             time += step;
             if cubic {
-                // RFC 9438 equations 1 and 4.
+                // RFC 9438, equations 1 and 4.
                 friendly += 9.0 / 17.0 * step / round;
                 window = friendly.max(0.4 * (time - k).powi(3) + top);
             } else {
@@ -363,21 +365,21 @@ struct Run {
 
 #[derive(Default)]
 struct Counts {
-    /// Seconds in which the link sent.
+    /// Seconds in which the link transmitted.
     busy: f64,
-    /// Of each flow.
+    /// By flow.
     timeouts: Vec<u64>,
     /// Bytes.
     sent: u64,
     again: u64,
-    /// Of each flow.
+    /// Bytes by flow.
     acked: Vec<u64>,
     /// Seconds.
     rtt: f64,
 }
 
 impl Counts {
-    /// Bytes of each flow that were acknowledged after `before`.
+    /// Bytes of each flow acknowledged after `before`.
     fn acked_since(&self, before: &Self) -> Vec<f64> {
         self.acked.iter().zip(&before.acked).map(|(now, before)| (now - before) as f64).collect()
     }
@@ -393,7 +395,7 @@ impl Run {
         builder.link(from, to, there);
         let queue = QueueLimit::Packets(100_000);
         builder.link(to, from, LinkConfig { queue, ..LinkConfig::new(cell.rate, cell.delay) });
-        // Neither buffer is to be the limit.
+        // Buffers are large enough that they are never the limit.
         let buffer = ((cell.bdp() + f64::from(cell.packets())) * PACKET * 4.0) as u32;
         let tcp = tcp::Config {
             congestion: cell.controller,
@@ -412,7 +414,7 @@ impl Run {
         Self { sim: builder.build(), from, senders }
     }
 
-    /// The figures of all connections as they are now. What a sender keeps is as old as its last
+    /// Current state of all connections. The values that a sender keeps are as old as its last
     /// event.
     fn infos(&self) -> impl Iterator<Item = tcp::Info> {
         let world = self.sim.world();
@@ -420,7 +422,7 @@ impl Run {
         connections.filter_map(|id| world.info(self.from, id))
     }
 
-    /// Each flow has lost something that many times.
+    /// Whether each flow has had at least `times` losses.
     fn has_lost(&self, times: u64) -> bool {
         let info = |id: &AppId| self.sim.app::<BulkSender>(*id).info;
         self.senders.iter().filter_map(info).all(|info| info.fast_retransmits + info.timeouts >= times)

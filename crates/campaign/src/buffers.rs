@@ -1,8 +1,8 @@
-//! Send buffers under one budget: every policy with the same information, from one segment of
-//! memory for each connection up to plenty, while connections come and go or a peer does not read.
+//! Send buffers under one memory budget. Every policy gets the same information, with memory from
+//! one segment per connection up to plenty, while connections come and go or a peer stops reading.
 //!
-//! The fair share of a connection is what it carries when it has an n-th of the memory all the
-//! time, in a paired run.
+//! The fair share of a connection is its throughput in a paired run in which it constantly has 1/n
+//! of the memory.
 
 use anabranch_core::sockbuf::PidConfig;
 use anabranch_sim::scenario::units::Size;
@@ -11,28 +11,28 @@ use rayon::prelude::*;
 use anabranch_lab::experiment::{RunError, Settings, plain};
 use anabranch_lab::sockbuf::{Constants, Sockbuf, SockbufPoint, Tuner};
 
-/// Bytes of payload of a segment.
+/// Payload of a segment in bytes.
 const SEGMENT: u64 = 1_460;
-/// From one coming or going of a connection to the next.
+/// Interval between arrivals and departures of connections.
 const CHURN: &str = "7s";
-/// Bit/s of all connections from which on links count as full: four fifths of what the three carry,
-/// 15 Mbit/s on average.
+/// Throughput of all connections in bit/s from which the links count as full: four fifths of the
+/// three links' average total of 15 Mbit/s.
 const FULL: f64 = 12e6;
-/// Flows of the striped connection.
+/// Number of subflows of the striped connection.
 const FLOWS: usize = 3;
 
-/// Who divides the memory.
+/// Policy that divides the memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Divider {
     /// The controller with our constants and our guarantee.
     Pid,
-    /// The controller with the paper's, the rest divided by bandwidth.
+    /// The controller with the paper's constants; the remaining memory is divided by bandwidth.
     PidPaper,
     /// Any other policy.
     Other(Tuner),
 }
 
-/// All of them.
+/// All policies.
 pub const DIVIDERS: [Divider; 7] = [
     Divider::Pid,
     Divider::PidPaper,
@@ -44,33 +44,33 @@ pub const DIVIDERS: [Divider; 7] = [
 ];
 
 impl Divider {
-    /// As the paper prints it, with which connections may starve.
+    /// Whether the policy is as printed in its paper, which may let connections starve.
     pub fn is_printed(self) -> bool {
         matches!(self, Self::PidPaper | Self::Other(Tuner::Atbt))
     }
 }
 
-/// What link layers report.
+/// Link-layer information that a policy receives.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Information {
-    /// Their rate at each moment.
+    /// The rate at every moment.
     Exact,
     /// A sample every 100 ms.
     Sampled {
-        /// From a sample to its use, ms.
+        /// Delay from the sample to its use, in ms.
         delay: u64,
         /// Probability that a sample is lost.
         loss: f64,
-        /// The share by which a sample is wrong at most.
+        /// Maximum relative error of a sample.
         noise: f64,
     },
-    /// Nothing.
+    /// No reports.
     Off,
 }
 
 impl Information {
-    /// Exact reports; samples with the least and greatest delay, loss and noise, and one between;
-    /// no reports.
+    /// Exact reports; samples with the smallest, a medium and the largest delay, loss and error; no
+    /// reports.
     pub fn all() -> Vec<Self> {
         let mut all = vec![Self::Exact];
         for delay in [10, 500] {
@@ -84,14 +84,14 @@ impl Information {
     }
 }
 
-/// What happens to connections.
+/// What happens to connections during a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Event {
-    /// They stay.
+    /// Nothing: they stay.
     Nothing,
-    /// The single ones come and go.
+    /// Single-path connections come and go.
     Churn,
-    /// The peer of one stops reading.
+    /// The peer of one connection stops reading.
     Stalled,
 }
 
@@ -101,57 +101,58 @@ pub const EVENTS: [Event; 3] = [Event::Nothing, Event::Churn, Event::Stalled];
 /// One cell of the grid.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Cell {
-    /// Who divides.
+    /// Policy that divides the memory.
     pub divider: Divider,
-    /// What is reported.
+    /// Link-layer information.
     pub information: Information,
-    /// What happens.
+    /// What happens to connections.
     pub event: Event,
-    /// Connections, the striped one among them: at least 2.
+    /// Number of connections including the striped one, at least 2.
     pub connections: usize,
-    /// Memory in segments for each connection: at least 1.
+    /// Memory in segments per connection, at least 1.
     pub segments: u64,
 }
 
-/// What a cell showed.
+/// Result of a cell.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Case {
-    /// What was run.
+    /// The cell.
     pub cell: Cell,
-    /// Bit/s of all connections.
+    /// Throughput of all connections in bit/s.
     pub throughput: f64,
-    /// The same with fair shares.
+    /// Throughput of all connections with fair shares of the memory, in bit/s.
     pub fair: f64,
-    /// What each connection carries by its fair share, the striped one first; without those that a
-    /// peer holds up.
+    /// Throughput of each connection divided by its fair share, the striped one first; without
+    /// connections whose peer stopped reading.
     pub shares: Vec<f64>,
-    /// The limits together were never above the memory, no buffer above its limit, and no
+    /// Whether the limits together never exceeded the memory, no buffer exceeded its limit, and no
     /// connection was refused.
     pub within: bool,
 }
 
 impl Case {
-    /// The least of the shares.
+    /// The smallest share.
     pub fn least(&self) -> f64 {
         self.shares.iter().copied().fold(f64::INFINITY, f64::min)
     }
 
-    /// With fair shares of the memory the links are nearly full, so that TCP decides who gets how
-    /// much, and no longer the memory.
+    /// Whether the links are nearly full even with fair shares of the memory. Then TCP and not the
+    /// memory determines the throughput of each connection.
     pub fn is_full(&self) -> bool {
         self.fair >= FULL
     }
 
-    /// The memory is respected, and each connection has at least half of its fair share, if that is
-    /// a matter of memory.
+    /// Whether the memory was respected and, unless the links are full, each connection had at
+    /// least half of its fair share.
     pub fn fine(&self) -> bool {
         self.within && (self.least() >= 0.5 || self.is_full())
     }
 }
 
 impl Cell {
-    /// The grid. Only our controller and the products have a cell for each kind of reports: the
-    /// paper's constants get the first, and the others read none.
+    /// All cells of the grid. Only our controller and the product policy run with each kind of
+    /// reports. The controller with the paper's constants runs with the first kind; the other
+    /// policies use no reports.
     pub fn all(information: &[Information], connections: &[usize], segments: &[u64]) -> Vec<Self> {
         let mut all = Vec::new();
         for divider in DIVIDERS {
@@ -169,7 +170,7 @@ impl Cell {
         all
     }
 
-    /// Bytes of all buffers together.
+    /// Size of all buffers together in bytes.
     fn memory(&self) -> u64 {
         self.connections as u64 * self.segments * SEGMENT
     }
@@ -217,24 +218,25 @@ impl Cell {
         settings
     }
 
-    /// Where the same connections have the same memory and the same happens to them.
+    /// Key of cells with equal connections, memory and events, which share their fair shares.
     fn place(&self) -> (Event, usize, u64) {
         (self.event, self.connections, self.segments)
     }
 
-    /// Connections that are judged: without those that a peer holds up.
+    /// Number of connections that are judged: those whose peer keeps reading.
     fn judged(&self) -> usize {
         self.connections - usize::from(self.event == Event::Stalled)
     }
 
-    /// Bit/s of each connection with an n-th of the memory, the mean of some runs.
+    /// Throughput of each connection with 1/n of the memory in bit/s, mean over the runs.
     fn fair(&self, seed: u64, runs: u64) -> Result<Vec<f64>, RunError> {
         let fixed = self.memory() / self.connections as u64;
         let settings = self.settings().with("tuner", Tuner::Fixed.word()).with("fixed", plain(&Size(fixed)));
         Ok(self.rates(&settings.with("reports", "on"), seed, runs)?.0)
     }
 
-    /// Bit/s of each connection, the mean of some runs; and whether the memory was respected.
+    /// Throughput of each connection in bit/s, mean over the runs, and whether the memory was
+    /// respected.
     fn rates(&self, settings: &Settings, seed: u64, runs: u64) -> Result<(Vec<f64>, bool), RunError> {
         let (memory, point) = (self.memory(), SockbufPoint::new(settings)?);
         let (mut rates, mut within) = (vec![0.0; self.judged()], true);
@@ -249,12 +251,11 @@ impl Cell {
     }
 }
 
-/// Runs each cell `runs` times, in parallel, and reports each case to `tell` when its runs are
-/// done.
+/// Runs each cell `runs` times, in parallel, and passes each finished case to `tell`.
 ///
 /// # Errors
 ///
-/// A network that the simulator refuses.
+/// The simulator refuses a network.
 pub fn campaign(
     cells: &[Cell],
     seed: u64,

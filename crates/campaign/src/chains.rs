@@ -1,5 +1,5 @@
-//! Distributed TCP caching must do no harm: random chains with all that can go wrong, plain TCP
-//! beside it.
+//! Random chains with many kinds of faults, with and without distributed TCP caching, to show that
+//! caching does no harm.
 
 use std::fmt::Write;
 
@@ -15,66 +15,67 @@ use rayon::prelude::*;
 
 use anabranch_lab::experiment::RunError;
 
-/// Octets that are sent: twenty segments.
+/// Number of bytes sent: twenty segments.
 const OCTETS: u64 = 2_000;
-/// Octets of a segment.
+/// Segment size in bytes.
 const MSS: u16 = 100;
-/// A run ends then, whatever has arrived.
+/// Latest end of a run.
 const STOP: Duration = Duration::from_secs(1_800);
-/// The longest retransmission time-out of the ends.
+/// Longest retransmission time-out of the end points.
 const RTO_MAX: Duration = Duration::from_secs(16);
+/// Port of the receiver.
 const PORT: u16 = 5_000;
-/// Runs of plain TCP, at most, whose longest stall counts.
+/// Limit on the runs of plain TCP from which the longest stall is taken.
 const PLAIN_RUNS: u64 = 20;
-/// The further runs are numbered from here on.
+/// Number of the first additional run.
 const OTHER_RUNS: u64 = 1 << 32;
 
-/// What one run did.
+/// Result of one run.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Transfer {
-    /// Octets that arrived.
+    /// Number of bytes that arrived.
     pub delivered: u64,
-    /// They are the beginning of what was sent, in order and once.
+    /// Whether they are a prefix of the sent bytes, in order and without duplicates.
     pub exact: bool,
-    /// Longest time in which the sender learned of nothing new, until all was acknowledged.
+    /// Longest time without progress at the sender, until all bytes were acknowledged.
     pub stall: Duration,
-    /// When all was acknowledged; `None` if it was not.
+    /// Time until all bytes were acknowledged; `None` if they were not.
     pub took: Option<Duration>,
 }
 
-/// What a chain showed.
+/// Result of a chain.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Case {
-    /// Its number.
+    /// Number of the case.
     pub number: u64,
-    /// Links on the way.
+    /// Number of links.
     pub hops: u64,
-    /// Loss of each link.
+    /// Loss probability of each link.
     pub loss: f64,
     /// Plain TCP.
     pub plain: Transfer,
     /// With the paper's algorithm in every node.
     pub paper: Transfer,
-    /// With ours.
+    /// With our algorithm in every node.
     pub ours: Transfer,
-    /// The longest stall of plain TCP. Of the one run where that is enough; else of several, since
-    /// the longest stall of one run is a matter of luck. [`Duration::MAX`] if one of them did not
-    /// get through.
+    /// Longest stall of plain TCP: of the first run if that suffices, else of several runs, since
+    /// the longest stall of a single run depends on chance. [`Duration::MAX`] if one of them did
+    /// not deliver everything.
     pub plain_stall: Duration,
 }
 
 impl Case {
-    /// Nothing is out of order, nothing comes twice, all arrives if plain TCP brings it; and with
-    /// our algorithm the sender never waits more than one time-out longer than with plain TCP. For
-    /// the paper's see [`Case::paper_stalls`].
+    /// Whether nothing arrived out of order or twice, everything arrived that plain TCP delivers,
+    /// and our algorithm never made the sender wait longer than plain TCP by more than one
+    /// time-out. For the paper's algorithm see [`Case::paper_stalls`].
     pub fn fine(&self) -> bool {
         let safe = |t: &Transfer| t.exact && (t.took.is_some() || self.plain.took.is_none());
         let patient = no_longer(&self.ours, self.plain_stall);
         self.plain.exact && safe(&self.paper) && safe(&self.ours) && patient
     }
 
-    /// With the paper's algorithm the sender waits more than one time-out longer than with plain
-    /// TCP.
+    /// Whether the paper's algorithm makes the sender wait longer than plain TCP by more than one
+    /// time-out.
     pub fn paper_stalls(&self) -> bool {
         !no_longer(&self.paper, self.plain_stall)
     }
@@ -84,11 +85,11 @@ fn no_longer(transfer: &Transfer, plain: Duration) -> bool {
     transfer.stall.as_nanos() <= plain.as_nanos().saturating_add(RTO_MAX.as_nanos())
 }
 
-/// Runs the chains `0..count`, in parallel, and hands each case on as soon as it is there.
+/// Runs the chains `0..count` in parallel, and passes each finished case to `tell`.
 ///
 /// # Errors
 ///
-/// A chain that the simulator refuses.
+/// The simulator refuses a chain.
 pub fn campaign(seed: u64, count: u64, tell: impl Fn(&Case) + Sync) -> Result<Vec<Case>, RunError> {
     (0..count)
         .into_par_iter()
@@ -104,7 +105,8 @@ fn case(seed: u64, number: u64) -> Result<Case, RunError> {
     let mut random = Stream::new(seed, number, "campaign dtc-chains", "chain");
     let chain = Chain::draw(&mut random);
     let one = |relay, run| -> Result<Transfer, RunError> {
-        // A chain of one hop has no node that names the profile.
+        // A chain of one hop has no node that uses the profile, which the scenario would otherwise
+        // refuse.
         let source = Source::new("chain", chain.scenario(relay)).selecting();
         let scenario = source.scenario().map_err(|e| RunError::Scenario(e.to_string()))?;
         transfer(&scenario, &chain.tcp, seed, run, chain.hops)
@@ -128,16 +130,16 @@ struct Chain {
     loss: f64,
     reordering: f64,
     duplication: f64,
-    /// Nodes that fail, when, and for how long.
+    /// Failing nodes: node, time of the failure, duration.
     reboots: Vec<(u64, f64, f64)>,
-    /// Around this node leads another way, which is taken from then on.
+    /// A detour around this node, used from this time on.
     detour: Option<(u64, f64)>,
     tcp: tcp::Config,
 }
 
 impl Chain {
-    /// 1 to 15 hops, loss 0 to 40 %, in half of them packets late and twice, a node that starts
-    /// anew, another way.
+    /// Draws a chain: 1 to 15 hops, 0 to 40 % loss; half of the chains also have delayed and
+    /// duplicated packets, a node that restarts, and a route change.
     fn draw(random: &mut Stream) -> Self {
         let hops = random.range(1..=15);
         let loss = random.uniform() * 0.4;
@@ -181,7 +183,7 @@ impl Chain {
         Self { hops, loss, reordering, duplication, reboots, detour, tcp }
     }
 
-    /// The chain as a scenario; `relay` goes into every node that passes packets on.
+    /// The chain as a scenario; `relay` is inserted into every forwarding node.
     fn scenario(&self, relay: &str) -> String {
         let mut text = "[network]\nconvergence = \"200 ms\"\n".to_owned();
         for profile in ["[dtc.paper]\nalgorithm = \"paper\"\n", "[dtc.ours]\n"] {
@@ -250,7 +252,7 @@ fn transfer(
     let progress: Progress = sim.take_observer().expect("it was put in");
     let kept: Vec<u8> = sim.app::<Sink>(sink).transfers.iter().flat_map(|t| t.kept.iter().copied()).collect();
     let took = progress.is_complete().then(|| progress.last.saturating_since(Instant::ZERO));
-    // What never ends stalls until the end.
+    // A transfer that never completes stalls until the end of the run.
     let rest = match took {
         Some(_) => Duration::ZERO,
         None => (Instant::ZERO + STOP).saturating_since(progress.last),
@@ -263,7 +265,7 @@ fn transfer(
     })
 }
 
-/// Watches what the sender learns.
+/// Observes what the sender learns.
 struct Progress {
     sender: NodeId,
     last: Instant,
@@ -273,7 +275,7 @@ struct Progress {
 }
 
 impl Progress {
-    /// SYN and all octets are acknowledged.
+    /// Whether the SYN and all bytes are acknowledged.
     fn is_complete(&self) -> bool {
         let (Some(first), Some(upto)) = (self.first, self.upto) else { return false };
         upto.distance(first) >= OCTETS as i32

@@ -1,42 +1,42 @@
-//! Bulk TCP over a path that loses packets at random, against the window that theory gives for the
+//! Bulk TCP over a path with random loss, compared with the window that theory predicts for the
 //! loss rate.
 //!
-//! The path has no other limit: its rate is far above what the window reaches, its queue never
-//! fills, and neither buffer bounds the window. Losses are independent. The windows are means in
-//! segments.
+//! The path has no other limit: its rate is far above the window's, its queue never fills, and
+//! neither buffer bounds the window. Losses are independent. Windows are means in segments.
 
 use anabranch_core::tcp::{self, CongestionAlgorithm, DelayedAck};
 use anabranch_core::time::Duration;
 
 use super::bottleneck::Cell;
 
-/// A path that loses packets.
+/// A path with random loss.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Lossy {
-    /// The congestion control.
+    /// Congestion control.
     pub controller: CongestionAlgorithm,
     /// Probability that a packet is lost.
     pub loss: f64,
-    /// Round trip without a queue.
+    /// Round-trip time without a queue.
     pub rtt: Duration,
 }
 
-/// Mathis, Semke, Mahdavi and Ott: "The Macroscopic Behavior of the TCP Congestion Avoidance
-/// Algorithm", CCR 27(3), 1997: sqrt(3/2) / sqrt(p) segments, for an acknowledgement per segment
-/// and losses 1/p segments apart.
+/// Mean window in segments by Mathis, Semke, Mahdavi and Ott, "The Macroscopic Behavior of the TCP
+/// Congestion Avoidance Algorithm", CCR 27(3), 1997: sqrt(3/2) / sqrt(p), with an acknowledgement
+/// per segment and losses 1/p segments apart.
 pub fn mathis(loss: f64) -> f64 {
     (1.5 / loss).sqrt()
 }
 
-/// RFC 9438 section 5.1 with C = 0.4 and beta = 0.7: 1.054 RTT^(3/4) / p^(3/4) segments, for losses
-/// 1/p segments apart.
+/// Mean window in segments by RFC 9438, section 5.1, with C = 0.4 and beta = 0.7: 1.054 RTT^(3/4) /
+/// p^(3/4), with losses 1/p segments apart.
 pub fn cubic(loss: f64, rtt: Duration) -> f64 {
     let (c, beta) = (0.4_f64, 0.7_f64);
     (c * (3.0 + beta) / (4.0 * (1.0 - beta))).powf(0.25) * (rtt.as_secs_f64() / loss).powf(0.75)
 }
 
 impl Lossy {
-    /// The mean window of a flow over `losses` losses, after a twentieth of that.
+    /// Measures the mean window of a flow over `losses` losses, after a warm-up of a twentieth of
+    /// that.
     pub fn window(&self, seed: u64, losses: f64) -> f64 {
         let expected = match self.controller {
             CongestionAlgorithm::Cubic => cubic(self.loss, self.rtt),
@@ -44,7 +44,7 @@ impl Lossy {
         };
         let rtt = self.rtt.as_secs_f64();
         let span = losses / self.loss / expected * rtt;
-        // 40 windows of 1500 bytes.
+        // The rate allows 40 windows of 1500-byte segments per round trip.
         let rate = 40.0 * expected * 12_000.0 / rtt;
         let cell = Cell {
             controller: self.controller,
@@ -61,7 +61,7 @@ impl Lossy {
     }
 }
 
-/// Bytes of each segment that the timestamps option takes.
+/// Length of the timestamps option in each segment, in bytes.
 const TIMESTAMPS: u16 = 12;
 
 #[cfg(test)]

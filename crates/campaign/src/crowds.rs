@@ -1,5 +1,5 @@
-//! Many connections over one chain of caching nodes whose memory is for a few: distributed TCP
-//! caching must do no harm there either.
+//! Many connections over one chain of caching nodes with memory for only a few, to show that
+//! distributed TCP caching does no harm there.
 
 use std::fmt::Write;
 
@@ -14,38 +14,39 @@ use rayon::prelude::*;
 
 use anabranch_lab::experiment::RunError;
 
-/// The longest retransmission time-out of the senders.
+/// Longest retransmission time-out of the senders.
 const RTO_MAX: Duration = Duration::from_secs(16);
-/// A run ends then.
+/// Latest end of a run.
 const STOP: Duration = Duration::from_secs(3_600);
-/// Runs without caching, at most, whose longest completion counts.
+/// Limit on the runs without caching from which the longest completion is taken.
 const PLAIN_RUNS: u64 = 5;
-/// The first of the senders' ports.
+/// First port of the senders.
 const PORT: u16 = 5_000;
 
-/// One chain and its connections, which all begin at once.
+/// A chain with its connections, which all start at once.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Crowd {
-    /// Connections.
+    /// Number of connections.
     pub flows: u64,
-    /// Links on the way.
+    /// Number of links.
     pub hops: u64,
-    /// Loss of data on each link; acknowledgements lose half, the link layer's a quarter.
+    /// Loss probability of data on each link; that of acknowledgements is half, that of link-layer
+    /// acknowledgements a quarter.
     pub loss: f64,
-    /// Rate of each link in kbit/s.
+    /// Bit rate of each link in kbit/s.
     pub rate: u64,
-    /// Packets that wait for a link at most.
+    /// Length of each link's queue in packets.
     pub queue: u64,
-    /// Bytes of each connection.
+    /// Number of bytes of each connection.
     pub bytes: u64,
-    /// Segments that a sender has under way at most.
+    /// Limit on the segments that a sender has in flight.
     pub window: u32,
 }
 
-/// How the connections of one run ended.
+/// Completion times of the connections of one run.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Completions {
-    /// Median completion in seconds; infinite for a connection that did not complete.
+    /// Median completion in seconds; a connection that did not complete counts as infinite.
     pub median: f64,
     /// Longest completion in seconds.
     pub longest: f64,
@@ -53,23 +54,23 @@ pub struct Completions {
     pub jain: f64,
 }
 
-/// What a crowd showed.
+/// Result of a crowd.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Case {
-    /// Its number.
+    /// Number of the case.
     pub number: u64,
-    /// What was run.
+    /// The crowd.
     pub crowd: Crowd,
-    /// Without caching; of several runs the one with the longest completion, where one is not
-    /// enough.
+    /// Without caching: of several runs, that with the longest completion, unless the first run
+    /// suffices.
     pub plain: Completions,
     /// With our algorithm and its default memory.
     pub ours: Completions,
 }
 
 impl Case {
-    /// No connection takes longer than the longest without caching by more than one retransmission
-    /// time-out.
+    /// Whether no connection takes longer than the longest one without caching by more than one
+    /// retransmission time-out.
     pub fn fine(&self) -> bool {
         no_longer(&self.ours, &self.plain)
     }
@@ -79,11 +80,11 @@ fn no_longer(ours: &Completions, plain: &Completions) -> bool {
     ours.longest <= plain.longest + RTO_MAX.as_secs_f64()
 }
 
-/// Runs the crowds `0..count`, in parallel, and hands each case on as soon as it is there.
+/// Runs the crowds `0..count` in parallel, and passes each finished case to `tell`.
 ///
 /// # Errors
 ///
-/// A chain that the simulator refuses.
+/// The simulator refuses a chain.
 pub fn campaign(seed: u64, count: u64, tell: impl Fn(&Case) + Sync) -> Result<Vec<Case>, RunError> {
     (0..count)
         .into_par_iter()
@@ -106,7 +107,7 @@ pub fn campaign(seed: u64, count: u64, tell: impl Fn(&Case) + Sync) -> Result<Ve
 }
 
 impl Crowd {
-    /// 1 to 200 connections over 2 to 8 hops, loss 0 to 15 %.
+    /// Draws a crowd: 1 to 200 connections over 2 to 8 hops, 0 to 15 % loss.
     fn draw(random: &mut Stream) -> Self {
         Self {
             flows: 200_f64.powf(random.uniform()).round() as u64,
@@ -119,12 +120,12 @@ impl Crowd {
         }
     }
 
-    /// Runs it, without caching or with the nodes' options that `relay` has beside the defaults, as
-    /// a scenario file says them.
+    /// Runs the crowd without caching, or with `relay` as the options of caching nodes, in the
+    /// syntax of a scenario file.
     ///
     /// # Errors
     ///
-    /// A chain that the simulator refuses.
+    /// The simulator refuses the chain.
     pub fn run(&self, relay: Option<&str>, seed: u64, run: u64) -> Result<Completions, RunError> {
         let source = Source::new("crowd", self.scenario(relay));
         let scenario = source.scenario().map_err(|e| RunError::Scenario(e.to_string()))?;
@@ -158,11 +159,11 @@ impl Crowd {
         Ok(Completions { median, longest, jain: jain(&rates).unwrap_or(0.0) })
     }
 
-    /// The mean of several runs with memory for this number of connections and segments.
+    /// Mean of several runs with memory for this number of connections and segments.
     ///
     /// # Errors
     ///
-    /// A chain that the simulator refuses.
+    /// The simulator refuses the chain.
     pub fn with_memory(
         &self,
         connections: u32,
@@ -203,12 +204,12 @@ impl Crowd {
     }
 }
 
-/// The chains by which the memory of a node is judged: `docs/explanation/dtc.md` has the outcome.
+/// Crowds by which the memory of a node is judged; `docs/explanation/dtc.md` has the result.
 pub const JUDGED: [Crowd; 2] = [
     Crowd { flows: 100, hops: 6, loss: 0.1, rate: 256, queue: 100, bytes: 8_000, window: 2 },
     Crowd { flows: 200, hops: 4, loss: 0.15, rate: 1000, queue: 100, bytes: 4_000, window: 8 },
 ];
 
-/// Connections and segments that a node has memory for.
+/// Memory of a node: numbers of connections and of segments.
 pub const MEMORIES: [(u32, u32); 8] =
     [(1, 1), (16, 1), (16, 8), (128, 1), (128, 2), (128, 8), (128, 16), (128, 64)];

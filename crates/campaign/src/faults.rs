@@ -1,4 +1,4 @@
-//! Gateways die: random schedules that leave one alive, and some that leave none.
+//! Random schedules of gateway failures: some leave one gateway alive, some leave none.
 
 use std::collections::BTreeMap;
 
@@ -16,58 +16,58 @@ use super::networks::network;
 use anabranch_lab::experiment::{RunError, plain};
 use anabranch_lab::set::{Failing, TEMPLATE, simulate};
 
-/// Who is left.
+/// Gateways that stay alive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Left {
-    /// One gateway: the transfer must be delivered.
+    /// One: the transfer must be delivered.
     One,
     /// None: the transfer must be reported as failed.
     None,
 }
 
-/// What a schedule did.
+/// Result of a schedule.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Case {
-    /// Its number.
+    /// Number of the case.
     pub number: u64,
-    /// Who is left.
+    /// Gateways that stay alive.
     pub left: Left,
-    /// Gateways of the network.
+    /// Number of gateways in the network.
     pub gateways: usize,
-    /// Who died when, and how.
+    /// Failing gateways with time and kind of each failure.
     pub deaths: Vec<Failing>,
-    /// Octets of the file.
+    /// Length of the file in bytes.
     pub octets: u64,
-    /// Seconds that the transfer takes if nobody dies.
+    /// Duration of the transfer without failures, in seconds.
     pub undisturbed: Option<f64>,
-    /// Octets that came out of the node's buffer.
+    /// Number of bytes delivered by the node.
     pub delivered: u64,
-    /// What came out is the beginning of the file, bit by bit.
+    /// Whether the delivered bytes are a prefix of the file.
     pub exact: bool,
-    /// How the sender says that it ended; `None` if it never said.
+    /// Outcome that the sender reported; `None` if it reported none.
     pub outcome: Option<Outcome>,
-    /// Simulated seconds until it said so.
+    /// Simulated seconds until that report.
     pub took: f64,
 }
 
 impl Case {
-    /// It went as it must.
+    /// Whether the transfer ended as required.
     pub fn fine(&self) -> bool {
         let complete = self.exact && self.delivered == self.octets;
         match self.left {
             Left::One => complete && self.outcome == Some(Outcome::Delivered),
-            // Whoever dies last may do so when all is done.
+            // The last gateway may fail after the transfer is complete.
             Left::None if complete => self.outcome.is_some(),
             Left::None => self.exact && matches!(self.outcome, Some(Outcome::Failed(_))),
         }
     }
 }
 
-/// Runs the schedules `0..count`, in parallel, and hands each case on as soon as it is there.
+/// Runs the schedules `0..count` in parallel, and passes each finished case to `tell`.
 ///
 /// # Errors
 ///
-/// A network that the simulator refuses.
+/// The simulator refuses a network.
 pub fn campaign(
     seed: u64,
     count: u64,
@@ -114,8 +114,8 @@ fn case(seed: u64, number: u64, left: Left) -> Result<Case, RunError> {
     })
 }
 
-/// Who dies: all, or all but one; each at any moment of a transfer that nobody disturbs, in either
-/// way.
+/// Draws the failures of all gateways, or of all but one: each at any time of an undisturbed
+/// transfer, with or without resets.
 fn schedule(random: &mut Stream, gateways: usize, span: f64, left: Left) -> Vec<Failing> {
     let spared = match left {
         Left::One => Some(random.range(0..=gateways as u64 - 1) as usize),

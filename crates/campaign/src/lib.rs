@@ -1,9 +1,11 @@
-//! Many random cases in search of a bad one: the campaigns of `docs/evidence/campaigns.md` that
-//! simulate. Everything random is drawn from named streams, so that a case can be had again by its
-//! number; [`faults`] and [`networks`] are what SET must stand, [`chains`] and [`crowds`] what
-//! distributed TCP caching must, and [`paths`] multipath TCP; [`bottleneck`] is bulk TCP over one
-//! bottleneck and [`closed_forms`] what it is held against, [`buffers`] the policies of send
-//! buffers. What RDCA must needs no network: `anabranch_testkit::rdca`.
+//! The simulated campaigns of `docs/evidence/campaigns.md`: many random cases in search of a bad
+//! one.
+//!
+//! All random values are drawn from named streams, so that a case can be repeated by its number.
+//! [`faults`] and [`networks`] test SET, [`chains`] and [`crowds`] distributed TCP caching, and
+//! [`paths`] multipath TCP. [`bottleneck`] measures bulk TCP over one bottleneck, [`closed_forms`]
+//! compares it with theory, and [`buffers`] tests the policies of send buffers. The campaigns of
+//! RDCA need no network: `anabranch_testkit::rdca`.
 
 #![forbid(unsafe_code)]
 

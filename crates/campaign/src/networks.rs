@@ -1,5 +1,5 @@
-//! Never slower than the best single gateway: random networks, SET over all of them against each
-//! alone.
+//! Random networks, with SET over all gateways and over each one alone, to show that SET is never
+//! slower than the best single gateway.
 
 use std::fmt::Display;
 
@@ -12,16 +12,16 @@ use rayon::prelude::*;
 use anabranch_lab::experiment::{RunError, Settings, plain};
 use anabranch_lab::set::{self, Scheme, Set, TEMPLATE, simulate};
 
-/// What a network showed. Latencies are means over the runs, seconds.
+/// Result of a network. Latencies are means over the runs, in seconds.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Case {
-    /// Its number.
+    /// Number of the case.
     pub number: u64,
-    /// Rate (kbit/s), one-way delay (ms) and loss of each gateway's wireless link.
+    /// Bit rate (kbit/s), one-way delay (ms) and loss of each gateway's wireless link.
     pub paths: Vec<(f64, u64, f64)>,
-    /// Bytes of the file.
+    /// Length of the file in bytes.
     pub file: u64,
-    /// Bytes of the node's receive buffer.
+    /// Receive buffer of the node in bytes.
     pub node_buffer: u64,
     /// SET over all gateways; `None` if a run was not delivered.
     pub together: Option<f64>,
@@ -30,17 +30,17 @@ pub struct Case {
     pub alone: Vec<f64>,
     /// Split TCP over each gateway alone; infinite in the same cases.
     pub split: Vec<f64>,
-    /// The command that repeats the runs over all gateways.
+    /// Command that repeats the runs over all gateways.
     pub command: String,
 }
 
 impl Case {
-    /// SET's latency over all as a multiple of that over the best alone.
+    /// SET's latency over all gateways, divided by that over the best one alone.
     pub fn ratio(&self) -> f64 {
         self.together.unwrap_or(f64::INFINITY) / least(&self.alone)
     }
 
-    /// The same against plain split TCP.
+    /// SET's latency over all gateways, divided by that of split TCP over the best one.
     pub fn split_ratio(&self) -> f64 {
         self.together.unwrap_or(f64::INFINITY) / least(&self.split)
     }
@@ -50,8 +50,8 @@ fn least(values: &[f64]) -> f64 {
     values.iter().copied().fold(f64::INFINITY, f64::min)
 }
 
-/// Network `number`: 2 to 5 gateways, 20 to 1000 kbit/s (evenly in the logarithm), 5 to 500 ms, 0
-/// to 5 % loss; 100 kB.
+/// Network `number`: 2 to 5 gateways, 20 to 1000 kbit/s (log-uniform), 5 to 500 ms, 0 to 5 % loss;
+/// a file of 100 kB.
 pub fn network(seed: u64, number: u64) -> Settings {
     let mut random = Stream::new(seed, number, "campaign set-random-networks", "paths");
     let n = random.range(2..=5) as usize;
@@ -71,15 +71,15 @@ fn with_paths(settings: Settings, rates: &[Rate], delays: &[Span], losses: &[f64
     settings.with("wireless_loss", joined(losses))
 }
 
-/// A value for each gateway.
+/// Joins one value per gateway.
 fn joined<T: Display>(values: &[T]) -> String {
     values.iter().map(plain).collect::<Vec<_>>().join("+")
 }
 
-/// Network `number` of the wide ranges: 1 to 15 gateways, the fastest 10 kbit/s to 100 Mbit/s and
-/// up to 1000 times as fast as the others, round trips of 4 ms to 5 s, a node buffer of 500 bytes
-/// to 16 MB and a file of 1 byte to 10 MB, all evenly in the logarithm; in every second network
-/// each link loses up to 20 %.
+/// Network `number` of the wide ranges: 1 to 15 gateways, the fastest with 10 kbit/s to 100 Mbit/s
+/// and up to 1000 times as fast as the others, round trips of 4 ms to 5 s, a node buffer of 500
+/// bytes to 16 MB and a file of 1 byte to 10 MB, all log-uniform. In every second network each link
+/// loses up to 20 %.
 pub fn wide_network(seed: u64, number: u64) -> Settings {
     let mut random = Stream::new(seed, number, "campaign set-wide-networks", "paths");
     let mut between = |low: f64, high: f64| low * (high / low).powf(random.uniform());
@@ -97,11 +97,11 @@ pub fn wide_network(seed: u64, number: u64) -> Settings {
     with_paths(set, &rates, &delays, &losses)
 }
 
-/// Runs the networks `0..count`, in parallel, and hands each case on as soon as it is there.
+/// Runs the networks `0..count` in parallel, and passes each finished case to `tell`.
 ///
 /// # Errors
 ///
-/// A network that the simulator refuses.
+/// The simulator refuses a network.
 pub fn campaign(
     network: fn(u64, u64) -> Settings,
     seed: u64,
@@ -129,15 +129,15 @@ fn case(settings: &Settings, seed: u64, number: u64, runs: u64) -> Result<Case, 
     let lossless = losses.iter().all(|loss| *loss == 0.0);
     let runs = if lossless { 1 } else { runs };
     let seed = seed.wrapping_mul(1_000_003).wrapping_add(number);
-    // No file is there sooner: its octets over the link, after a request and its answer.
+    // Lower bound of the latency: the file's bytes over the link, after a request and its answer.
     let least_time = |i: usize| {
         let delay = wired_delays[i].0 + delays[i].0;
         file as f64 * 8.0 / rates[i].0 as f64 + 2.0 * delay.as_secs_f64()
     };
     let mut order: Vec<usize> = (0..rates.len()).collect();
     order.sort_by(|a, b| least_time(*a).total_cmp(&least_time(*b)));
-    // The network stays whole and only the node's table shrinks: so the n-th packet of a link meets
-    // the same channel alone and together, and the comparison is paired run by run.
+    // The network stays complete and only the node's gateway table shrinks. So the n-th packet of a
+    // link meets the same channel in both cases, and the comparison is paired run by run.
     let each = |scheme: Scheme| -> Result<Vec<f64>, RunError> {
         let settings = settings.clone().with("scheme", scheme.word());
         let mut latencies = vec![f64::INFINITY; rates.len()];
@@ -176,16 +176,16 @@ fn mean_latency(scenario: &Scenario, seed: u64, runs: u64) -> Option<f64> {
     total.map(|t| t / runs as f64)
 }
 
-/// What all cases together say.
+/// Summary of all cases.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Summary {
-    /// How many there were.
+    /// Number of cases.
     pub cases: usize,
-    /// Share with a ratio of at most 1.02.
+    /// Share of cases with a ratio of at most 1.02.
     pub good: f64,
-    /// Share with a ratio of at most 1.10.
+    /// Share of cases with a ratio of at most 1.10.
     pub fair: f64,
-    /// Networks in which a run over all gateways was not delivered.
+    /// Number of networks in which a run over all gateways was not delivered.
     pub undelivered: usize,
     /// Median ratio.
     pub median: f64,
@@ -199,7 +199,7 @@ pub struct Summary {
     pub split_worst: f64,
 }
 
-/// Sums up.
+/// Summarises cases.
 pub fn summary(cases: &[Case]) -> Summary {
     let sorted = |f: fn(&Case) -> f64| {
         let mut ratios: Vec<f64> = cases.iter().map(f).collect();

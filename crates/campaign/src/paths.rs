@@ -1,6 +1,6 @@
-//! Multipath is never slower than the best of its paths alone: random networks of two or three
-//! paths between a node and the data centre, the predictive scheduler over all of them against each
-//! alone.
+//! Random networks of two or three paths between a node and the data centre, with the predictive
+//! scheduler over all paths and over each one alone, to show that multipath is never slower than
+//! the best path.
 
 use anabranch_core::mptcp::{self, Reinjection, SchedulerKind};
 use anabranch_core::paths::{self, NodeType};
@@ -14,40 +14,39 @@ use anabranch_sim::random::Stream;
 use anabranch_sim::sim::Builder;
 use rayon::prelude::*;
 
-/// One path: a relay between the node and the data centre.
+/// A path: a relay between the node and the data centre.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Way {
-    /// Bit/s.
+    /// Bit rate in bit/s.
     pub rate: u64,
-    /// One way.
+    /// One-way delay.
     pub delay: Duration,
-    /// Of each packet, both ways.
+    /// Loss probability of a packet, in both directions.
     pub loss: f64,
 }
 
-/// What a network showed. Times are means over the runs, in seconds; infinite if a run did not
-/// deliver all.
+/// Result of a network. Times are means over the runs, in seconds; infinite if a run did not
+/// deliver everything.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Case {
-    /// Its number.
+    /// Number of the case.
     pub number: u64,
-    /// Its paths.
+    /// The paths.
     pub ways: Vec<Way>,
-    /// Over all paths.
+    /// Time over all paths.
     pub together: f64,
-    /// Over each alone.
+    /// Time over each path alone.
     pub alone: Vec<f64>,
 }
 
 impl Case {
-    /// The time over all as a multiple of that over the best alone.
+    /// The time over all paths, divided by that over the best one alone.
     pub fn ratio(&self) -> f64 {
         self.together / self.alone.iter().copied().fold(f64::INFINITY, f64::min)
     }
 }
 
-/// Network `number`: 2 or 3 paths, 50 to 1000 kbit/s (evenly in the logarithm), 5 to 250 ms, 0 to 3
-/// % loss.
+/// Network `number`: 2 or 3 paths, 50 to 1000 kbit/s (log-uniform), 5 to 250 ms, 0 to 3 % loss.
 pub fn network(seed: u64, number: u64) -> Vec<Way> {
     let mut random = Stream::new(seed, number, "campaign mptcp-paths", "paths");
     let n = random.range(2..=3);
@@ -60,14 +59,14 @@ pub fn network(seed: u64, number: u64) -> Vec<Way> {
         .collect()
 }
 
-/// Octets of a packet, and how many there are: 200 kB.
+/// Payload of a packet in bytes, and number of packets: 200 kB.
 const PAYLOAD: u16 = 500;
 const PACKETS: u32 = 400;
 const BEGIN: Instant = Instant::from_nanos(60_000_000_000);
 const PORT: u16 = 8_765;
 
-/// When the last packet was delivered, over those paths of the network that are chosen; infinite if
-/// it never was. A path has the same channel whoever uses it.
+/// Time when the last packet was delivered over the chosen paths; infinite if it never was. A path
+/// has the same channel in every choice.
 fn time(seed: u64, run: u64, ways: &[Way], chosen: &[usize]) -> f64 {
     let mut builder = Builder::new(NetworkConfig::default(), seed, run);
     let [root, node] = ["dc", "node"].map(|name| builder.node(name, Forwarding::On));

@@ -1,4 +1,4 @@
-//! Short forms of the campaigns; the long ones are `cargo xtask campaign`.
+//! Short forms of the campaigns; `cargo xtask campaign` runs the long ones.
 
 use super::bottleneck::{self, Cell, Grid};
 use super::faults::{self, Left};
@@ -6,7 +6,8 @@ use super::{buffers, chains, crowds, networks, paths};
 use anabranch_core::tcp::{self, CongestionAlgorithm};
 use anabranch_core::time::Duration;
 
-/// A controller, milliseconds, bandwidth-delay products, flows, and the limit that is missed.
+/// Controller, delay in milliseconds, queue in bandwidth-delay products, number of flows, and the
+/// missed limit.
 type Miss = (CongestionAlgorithm, u64, f64, u16, &'static str);
 
 /// Cells of the grid that miss a limit, in ms, bandwidth-delay products and flows, and why:
@@ -41,7 +42,7 @@ const MISSED: [Miss; 12] = {
 
 /// Utilisation, time-outs, retransmissions and fairness at 10 Mbit/s, with the TCP of a present-day
 /// host: each delay with each queue, each queue and each delay with each number of flows, and the
-/// cells in [`MISSED`]. The campaign `tcp-bottleneck` has the others.
+/// cells in [`MISSED`]. The campaign `tcp-bottleneck` runs the others.
 #[test]
 fn flows_use_a_bottleneck_as_their_sawtooth_says() {
     let grid = Grid::default();
@@ -58,8 +59,8 @@ fn flows_use_a_bottleneck_as_their_sawtooth_says() {
         let Cell { controller, delay, queue, flows, .. } = case.cell;
         let crowded = case.cell.is_crowded();
         if crowded {
-            // Eight flows that share six packets have time-outs by necessity, and BBR's bursts cost
-            // two flows some. Limits somewhat above what there is, against a collapse.
+            // Eight flows that share six packets must have time-outs, and BBR's bursts cost two
+            // flows some. The limits are somewhat above the measured values, to detect a collapse.
             let timeouts = match (controller, flows) {
                 (_, 8) => 200.0,
                 (CongestionAlgorithm::Bbr, 2) => 20.0,
@@ -76,8 +77,8 @@ fn flows_use_a_bottleneck_as_their_sawtooth_says() {
     assert!(unknown.is_empty() && mended.is_empty(), "missed: {unknown:?}; no longer missed: {mended:?}");
 }
 
-/// The sum of a cell's places among the grid's delays, queues and numbers of flows. Cells whose sum
-/// is divisible by the number of flow counts form a Latin square: any two values of different
+/// Sum of a cell's indices among the grid's delays, queues and numbers of flows. Cells whose sum is
+/// divisible by the number of flow counts form a Latin square: any two values of different
 /// parameters occur together.
 fn square(grid: &Grid<'_>, cell: &Cell) -> usize {
     let delay = grid.delays.iter().position(|delay| Duration::from_millis(*delay) == cell.delay);
@@ -86,13 +87,13 @@ fn square(grid: &Grid<'_>, cell: &Cell) -> usize {
     [delay, queue, flows].into_iter().map(|place| place.expect("a cell of the grid")).sum()
 }
 
-/// The collapse that this grid is about: a recovery that fails ends in a time-out, and that in the
-/// next. RFC 6675 alone, without RACK-TLP and PRR, is worse at keeping a retransmission out of a
-/// full queue, but it does not collapse.
+/// Detects the collapse in which a failed recovery ends in a time-out, and that one in the next.
+/// RFC 6675 alone, without RACK-TLP and PRR, is worse at keeping a retransmission out of a full
+/// queue, but does not collapse.
 #[test]
 fn recoveries_do_not_collapse_without_rack_and_prr() {
-    // BBR does not slow down in a recovery, so that retransmissions are lost as often as all else.
-    // Only RACK finds that.
+    // BBR does not slow down in a recovery, so retransmissions are lost as often as other segments.
+    // Only RACK detects that.
     let controllers = bottleneck::CONTROLLERS.map(|c| (c != CongestionAlgorithm::Bbr).then_some(c));
     let controllers: Vec<CongestionAlgorithm> = controllers.into_iter().flatten().collect();
     let grid =
@@ -125,8 +126,8 @@ fn several_gateways_are_never_slower_than_the_best_alone() {
     assert!(summary.median < 0.7, "{summary:?}");
 }
 
-/// What holds today far outside the ranges of the test above; `docs/evidence/campaigns.md` says
-/// what does not.
+/// Present results far outside the ranges of the test above; `docs/evidence/campaigns.md` lists
+/// what fails there.
 #[test]
 fn over_wide_ranges_several_gateways_deliver_and_are_seldom_slower() {
     let cases = networks::campaign(networks::wide_network, 1, 16, 1, |_| {});
@@ -153,9 +154,9 @@ fn caching_nodes_do_no_harm_to_many_connections() {
     }
 }
 
-/// 100 connections over nodes with memory for one segment, and for the state of 16 or 128
-/// connections. When each segment of one took the state and the cached segment of another, the
-/// median was 82 s, and Jain's index 0.91.
+/// 100 connections over nodes with memory for one segment and for the state of 16 or 128
+/// connections. Earlier, when each segment of one connection took the state and the cached segment
+/// of another, the median was 82 s and Jain's index 0.91.
 #[test]
 fn caching_nodes_serve_more_connections_than_they_remember() {
     for (connections, fairness) in [(16, 0.92), (128, 0.97)] {
@@ -164,9 +165,9 @@ fn caching_nodes_serve_more_connections_than_they_remember() {
     }
 }
 
-/// Four segments of memory for each connection; reports are late, wrong and lost; connections come
-/// and go, and a peer does not read. The paper's controller without a guarantee and ATBT as printed
-/// (erratum B10) starve connections: docs/reference/sockbuf.md.
+/// Memory of four segments per connection; reports are late, wrong and lost; connections come and
+/// go, and a peer stops reading. The paper's controller without a guarantee and ATBT as printed
+/// (erratum B10) let connections starve: docs/reference/sockbuf.md.
 #[test]
 fn send_buffers_starve_no_connection_and_keep_to_the_memory() {
     let worst = buffers::Information::Sampled { delay: 500, loss: 0.2, noise: 0.2 };

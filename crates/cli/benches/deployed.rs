@@ -1,8 +1,8 @@
-//! What deployed SET costs: processor time for each octet at the sender, beside a plain TCP copy
-//! with the same encryption, and at the gateway. Processes of their own, over the loop device;
-//! their time is what the kernel says.
+//! Cost of deployed SET: processor time per byte at the sender, compared with a plain TCP copy with
+//! the same encryption, and at the gateway. The processes use the loopback device; the kernel
+//! reports their times.
 //!
-//! Prints a table. With an argument it is one of its own helpers.
+//! Prints a table. With an argument, the program acts as one of its own helpers.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -15,12 +15,12 @@ use anabranch_secure::{Acquaintance, Guard, NodeKeys, SecretKey, SenderKeys, Who
 use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 
-/// Octets of each transfer.
+/// Length of each transfer in bytes.
 const OCTETS: usize = 1 << 30;
-/// What tells a push whether to remember what a file was.
+/// Options of a push that does not use a stored digest of the file.
 const NEW: [&str; 1] = ["--no-resume"];
 const KNOWN: [&str; 1] = ["--state=state"];
-/// Each is measured so often; the least counts, since whatever else runs here only adds.
+/// Number of measurements. The minimum counts, since other programs can only add time.
 const RUNS: usize = 3;
 
 fn main() {
@@ -42,7 +42,7 @@ fn measure() {
     let hashing: Vec<f64> = (0..RUNS).map(|_| copy_time(path, "copy-and-hash")).collect();
     println!("TCP copy, same encryption        {:.3} s of processor time per GB", least(&copies));
     println!("the same, and SHA-256 before     {:.3} s", least(&hashing));
-    // A file that was never read, and one that the sender knows from an earlier push.
+    // A new file, and one whose digest an earlier push has stored.
     push_times(path, 1, &KNOWN);
     for (gateways, what, remembers) in
         [(1, "unknown", NEW), (3, "unknown", NEW), (1, "known", KNOWN), (3, "known", KNOWN)]
@@ -72,7 +72,7 @@ fn program(folder: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-/// Killed when it is over.
+/// A process that is killed when this is dropped.
 struct Daemon(Child, String);
 
 impl Drop for Daemon {
@@ -90,17 +90,17 @@ fn daemon(folder: &Path, arguments: &[&str]) -> Daemon {
     Daemon(child, address.expect("it says where"))
 }
 
-/// Seconds of the processor that a process has had; of all children that have ended, if it is ours.
+/// Processor time in seconds: of a process, or of all its ended children.
 fn processor_time(process: &str, children: bool) -> f64 {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).expect("it lives");
-    // The fields after the name, which is in brackets; times are in hundredths of a second.
+    // The fields after the name, which is in parentheses; times are in hundredths of a second.
     let fields: Vec<&str> = stat.rsplit(')').next().expect("a name").split_whitespace().collect();
     let ticks = |at: usize| fields[at].parse::<f64>().expect("a number");
     let at = if children { 13 } else { 11 };
     (ticks(at) + ticks(at + 1)) / 100.0
 }
 
-/// The processor time that a child which ends by itself has had.
+/// Processor time of a child that ends by itself.
 fn time_of(mut command: Command) -> f64 {
     let before = processor_time("self", true);
     let status = command.status().expect("it starts");
@@ -108,7 +108,7 @@ fn time_of(mut command: Command) -> f64 {
     processor_time("self", true) - before
 }
 
-/// A process that writes the file, sealed, to one socket.
+/// Runs a process that writes the encrypted file to one socket, and returns its processor time.
 fn copy_time(folder: &Path, how: &str) -> f64 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let to = listener.local_addr().expect("it is bound").to_string();
@@ -124,8 +124,8 @@ fn copy_time(folder: &Path, how: &str) -> f64 {
     seconds
 }
 
-/// The helper: reads the file, a little at a time, seals it, writes it. With `hash` it has read it
-/// before, as a push does, which says first which file will come.
+/// The helper: reads the file in pieces, encrypts and writes them. With `hash` it reads the file
+/// once before, as a push does to announce the digest.
 fn copy(to: SocketAddr, hash: bool) {
     let (own, node) = (SecretKey::from_octets([1; 32]), SecretKey::from_octets([3; 32]));
     let who = WhoMay { own: Some(node.clone()), senders: vec![own.public()], shared: Vec::new() };
@@ -152,7 +152,7 @@ fn copy(to: SocketAddr, hash: bool) {
     }
 }
 
-/// Processor time of the sender, the node and all gateways together.
+/// Processor times of the sender, the node, and all gateways together.
 fn push_times(folder: &Path, gateways: usize, remembers: &[&str]) -> [f64; 3] {
     let listen = ["--listen", "127.0.0.1:0", "--senders", "sender.pub", "--quiet"];
     let gateway =

@@ -1,5 +1,5 @@
-//! What a replay costs: a hundred nodes and a million events as a log, as a page, and in a browser.
-//! Prints a table, and leaves the log and the page in the folder that is named, if one is.
+//! Cost of a replay: a hundred nodes and a million events as a log, as a page, and in a browser.
+//! Prints a table. With a folder as argument, the log and the page stay there.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,7 +15,7 @@ use serde_json::Value;
 #[path = "../tests/it/replay/million.rs"]
 mod million;
 
-/// Each is measured so often; the least counts, since whatever else runs here only adds.
+/// Number of measurements. The minimum counts, since other programs can only add time.
 const RUNS: usize = 3;
 
 fn main() {
@@ -42,7 +42,7 @@ fn main() {
     show(&file);
 }
 
-/// What the page says of its pictures.
+/// Prints the page's measurements of its own drawing.
 fn show(file: &Path) {
     let Some(browser) = Browser::find() else { return };
     for (name, size) in [("desk, 1400 x 900", (1400, 900)), ("phone, 390 x 844", (390, 844))] {
@@ -71,7 +71,7 @@ fn run(scenario: &Scenario, log: bool) -> Vec<u8> {
     sim.take_observer::<EventLog<Vec<u8>>>().map_or(Vec::new(), |log| log.finish().expect("memory takes it"))
 }
 
-/// What something makes, and the least processor time of it, in seconds.
+/// Result of `work`, and its minimum processor time in seconds.
 fn least<T>(mut work: impl FnMut() -> T) -> (T, f64) {
     let mut best = f64::INFINITY;
     let mut made = None;
@@ -83,7 +83,7 @@ fn least<T>(mut work: impl FnMut() -> T) -> (T, f64) {
     (made.expect("it was done"), best)
 }
 
-/// Processor time of this process so far, in seconds.
+/// Processor time of this process in seconds.
 fn processor_time() -> f64 {
     let stat = fs::read_to_string("/proc/self/stat").expect("Linux");
     let fields: Vec<&str> = stat.rsplit(')').next().expect("a name").split_whitespace().collect();

@@ -1,8 +1,8 @@
-//! The commands of the companion program `anabranch-lab`.
+//! Starts the companion program `anabranch-lab`.
 //!
-//! The companion stands beside `anabranch` or on the PATH, as `cargo-NAME` does for cargo, and is
-//! called with the same arguments, word for word. It replaces this process, so that signals,
-//! terminal and exit code are its own.
+//! The companion is found beside `anabranch` or on the PATH, as cargo finds `cargo-NAME`. It
+//! receives the same arguments and replaces this process, so that it handles signals, terminal and
+//! exit code itself.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -15,41 +15,40 @@ use std::process;
 use anabranch_deploy::error::Error;
 use anabranch_deploy::say;
 
-/// The companion's file name.
+/// File name of the companion.
 const NAME: &str = "anabranch-lab";
 
-/// What `sweep` does.
+/// Help of `sweep`.
 pub const SWEEP: &str =
     "Run a scenario many times: grids and samples of its parameters, on all cores; what is done is skipped";
-/// What `lab` does.
+/// Help of `lab`.
 pub const LAB: &str = "The papers' experiments: one point or grid, or every published figure beside ours";
-/// What `plan` does.
+/// Help of `plan`.
 pub const PLAN: &str = "The closed-form models";
-/// What `completions` does.
+/// Help of `completions`.
 pub const COMPLETIONS: &str = "Print the completions of a shell";
 
-/// The companion's commands and what they do.
+/// The companion's commands, each with its help.
 const COMMANDS: [(&str, &str); 4] =
     [("sweep", SWEEP), ("lab", LAB), ("plan", PLAN), ("completions", COMPLETIONS)];
 
 /// Lists the companion's commands in this program's help. The companion parses their arguments and
-/// has their own help.
+/// prints their own help.
 pub(crate) fn listed(program: clap::Command) -> clap::Command {
     program.subcommands(COMMANDS.map(|(name, about)| clap::Command::new(name).about(about)))
 }
 
-/// The command of the companion that these arguments, the program's name first, call or want help
-/// for.
+/// The companion's command that `arguments` (the program's name first) call, or request help for.
 pub(crate) fn wanted(arguments: &[OsString]) -> Option<&str> {
     let word = |at: usize| arguments.get(at).and_then(|word| word.to_str());
     let command = if word(1) == Some("help") { word(2) } else { word(1) };
     command.filter(|command| COMMANDS.iter().any(|(name, _)| name == command))
 }
 
-/// Becomes the companion with `arguments`, of which the first is the program's name.
+/// Replaces this process by the companion. The first of `arguments` is the program's name.
 ///
 /// # Errors
-/// The companion is not there or cannot be started: exit code 3.
+/// The companion is missing or cannot be started: exit code 3.
 pub(crate) fn run(command: &str, arguments: &[OsString]) -> Result<(), Error> {
     let own = env::current_exe().ok();
     let Some(program) = found(own.as_deref(), env::var_os("PATH").as_deref()) else {
@@ -61,15 +60,16 @@ pub(crate) fn run(command: &str, arguments: &[OsString]) -> Result<(), Error> {
     if let Some(own) = own.as_deref().filter(|own| is_stale(own, &program)) {
         say!("warning: {} is older than this program; {}", program.display(), hint(Some(own)));
     }
-    // Returns only if it fails.
+    // `exec` returns only if it fails.
     let error = process::Command::new(&program).args(arguments.get(1..).unwrap_or_default()).exec();
     Err(Error::missing(format!("cannot start {}: {error}", program.display()))
         .with_hint(hint(own.as_deref())))
 }
 
-/// The companion's file: beside this program first, then in the absolute folders of the PATH. Files
-/// without execute permission are passed over, and so is this program under the companion's name,
-/// which would start itself without end.
+/// Finds the companion: beside this program first, then in the absolute folders of the PATH.
+///
+/// Files without execute permission are skipped. So is this program under the companion's name: it
+/// would start itself forever.
 fn found(own: Option<&Path>, path: Option<&OsStr>) -> Option<PathBuf> {
     let real = own.and_then(|own| fs::canonicalize(own).ok());
     let beside = own.and_then(Path::parent).map(Path::to_path_buf);
@@ -82,8 +82,8 @@ fn found(own: Option<&Path>, path: Option<&OsStr>) -> Option<PathBuf> {
     })
 }
 
-/// Whether cargo has built this program again since it has built the companion beside it, as
-/// `cargo run` does. Elsewhere the times of files say nothing.
+/// Whether cargo has rebuilt this program since it built the companion beside it, as `cargo run`
+/// does. Outside of cargo's folders the times of files are no evidence.
 fn is_stale(own: &Path, companion: &Path) -> bool {
     let changed = |path: &Path| fs::metadata(path).and_then(|file| file.modified()).ok();
     let folder = own.parent();
@@ -91,8 +91,7 @@ fn is_stale(own: &Path, companion: &Path) -> bool {
     by_cargo && companion.parent() == folder && changed(companion) < changed(own)
 }
 
-/// How to get the companion: in a checkout, where cargo has put this program below `target`, by
-/// cargo.
+/// How to get the companion. In a checkout, where this program is below `target`, cargo builds it.
 fn hint(own: Option<&Path>) -> String {
     let folder = own.and_then(|path| path.parent()?.file_name()?.to_str());
     let profile = match folder {

@@ -1,4 +1,4 @@
-//! `anabranch emulate`: let a scenario's network run in real time behind TUN devices.
+//! `anabranch emulate`: run a scenario's network in real time behind TUN devices.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -24,21 +24,23 @@ use crate::run;
 /// Options of `emulate`.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// The scenario file, in which `host = "tun"` marks the nodes that the kernel stands for
+    /// Scenario file, in which `host = "tun"` marks the nodes that this machine's kernel plays
     scenario: PathBuf,
-    /// Overrides a value: `link.radio1.rate=56 kbit/s`; `link.*.loss=0.02` for all of a list
+    /// Override a value of the scenario, as in `link.radio1.rate=56 kbit/s`; may be repeated.
+    ///
+    /// `link.*.loss=0.02` changes every entry of a list.
     #[arg(long = "set", value_name = "PATH=VALUE")]
     set: Vec<String>,
-    /// Root of all random streams, in place of the scenario's
+    /// Seed of the emulation [default: the scenario's seed]
     #[arg(long)]
     seed: Option<u64>,
-    /// Ends after this time, as `90 s`, in place of the scenario's `stop`
+    /// Stop after this time, as in "90 s" [default: the scenario's `stop`]
     #[arg(long = "for", value_name = "DURATION", value_parser = Span::positive)]
     duration: Option<Duration>,
-    /// The report as one JSON object
+    /// Print the report as one JSON object
     #[arg(long)]
     json: bool,
-    /// Writes every packet to this file, as pcapng for Wireshark
+    /// Write every packet to this pcapng file, for Wireshark
     #[arg(long, value_name = "PATH")]
     pcap: Option<PathBuf>,
 }
@@ -58,7 +60,7 @@ pub(crate) fn main(arguments: &Arguments, policies: &Policies) -> Result<(), Err
     });
     let pcap = pcap.transpose()?;
 
-    // Signals are caught from here on, so that nothing is left of what is made now.
+    // Catch signals before the devices are created, so that an interrupt cannot leave any behind.
     let interrupt = Interrupt::catch().map_err(|error| failed(path, anabranch_emu::Error::Wait(error)))?;
     let ends = Ends::open(scenario).map_err(|error| failed(path, error))?;
     for end in ends.iter() {
@@ -108,7 +110,7 @@ fn failed(path: &Path, error: anabranch_emu::Error) -> Error {
             "give the nodes that the kernel shall stand for `host = \"tun\"`, or use `anabranch run`",
         ),
         E::DeviceExists(_) => Error::input(message).with_hint("name another with the node's `device`"),
-        // Not with file capabilities: the program `ip` would not inherit them.
+        // File capabilities are not enough: the program `ip` would not inherit them.
         E::Privilege { .. } => Error::missing(message).with_hint(format!("run `{}`", with_sudo())),
         E::NoTun(_) => Error::missing(message).with_hint("run `sudo modprobe tun`"),
         E::NoIp(_) => {
@@ -118,7 +120,7 @@ fn failed(path: &Path, error: anabranch_emu::Error) -> Error {
     }
 }
 
-/// The command that was given, as root.
+/// The command line of this process, prefixed with `sudo`.
 fn with_sudo() -> String {
     let plain =
         |word: &str| !word.is_empty() && word.chars().all(|c| c.is_alphanumeric() || "-_./=:,+".contains(c));
@@ -166,7 +168,7 @@ fn print(
     }))
 }
 
-/// The report for a person.
+/// Formats the report as text.
 fn table(scenario: &Scenario, seed: u64, ends: &Ends, report: &Report) -> String {
     let elapsed = figure(report.elapsed.as_secs_f64());
     let mut text = format!("{}, seed {seed}, {elapsed} s\n", scenario.name);

@@ -1,5 +1,5 @@
-//! What a run writes into files as it goes: event logs, traces, captures. A file is there once it
-//! is whole.
+//! Files that a run writes: event logs, traces, captures and time series. A file appears under its
+//! name only when it is complete.
 
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -21,10 +21,10 @@ use anabranch_sim::sim::Simulation;
 use anabranch_sim::trace::TextTrace;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
-/// A file on its way.
+/// An output file in progress.
 pub(crate) type Out = BufWriter<Whole>;
 
-/// Begins a file, before the run.
+/// Creates a file before the run, so that a bad path fails early.
 pub(crate) fn create(path: &Path) -> Result<Out, Error> {
     Whole::create(path).map(BufWriter::new)
 }
@@ -36,34 +36,34 @@ pub(crate) fn keep(out: Out, path: &Path) -> Result<(), Error> {
     file.keep()
 }
 
-/// A file could not be written to its end.
+/// Error for a file that could not be written completely.
 pub(crate) fn unfinished(path: &Path, error: &dyn std::fmt::Display) -> Error {
     Error::job(format!("cannot write {}: {error}", path.display()))
 }
 
-/// Has a run write an event log.
+/// Attaches an event log to a simulation.
 pub(crate) fn attach(sim: &mut Simulation, out: Out, head: Run) {
     sim.observe(EventLog::new(out, head));
 }
 
-/// Ends the capture of a run that is over.
+/// Completes the capture of a finished run.
 pub(crate) fn finish_capture(sim: &mut Simulation, path: &Path) -> Result<(), Error> {
     let capture = sim.take_observer::<Capture<Out>>().expect("it was attached before");
     keep(capture.finish().map_err(|error| unfinished(path, &error))?, path)
 }
 
-/// Ends the trace of a run that is over.
+/// Completes the trace of a finished run.
 pub(crate) fn finish_trace(sim: &mut Simulation, path: &Path) -> Result<(), Error> {
     let trace = sim.take_observer::<TextTrace<Out>>().expect("it was attached before");
     keep(trace.finish().map_err(|error| unfinished(path, &error))?, path)
 }
 
-/// How often a row of a time series is made at most.
+/// When a time series has a new row.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Every {
     /// At each change.
     Change,
-    /// At multiples of this time.
+    /// At multiples of this interval, if a value has changed.
     Interval(Duration),
 }
 
@@ -80,7 +80,7 @@ impl FromStr for Every {
     }
 }
 
-/// Files of the time series that a run of a scenario has.
+/// Paths of the time series files of a scenario's run.
 pub(crate) fn series_files(folder: &Path, scenario: &Scenario, every: Every) -> Tables<PathBuf> {
     let is_sampled = every != Every::Change;
     let has_rdca = scenario.traffic.iter().any(|traffic| matches!(traffic.carrier, Carrier::Rdca(_)));
@@ -96,10 +96,10 @@ pub(crate) fn series_files(folder: &Path, scenario: &Scenario, every: Every) -> 
     })
 }
 
-/// A file for each table of time series, or none.
+/// One value for each table of time series; `None` for a table that the run does not have.
 pub(crate) type Tables<T> = [Option<T>; TABLES.len()];
 
-/// Begins the files, in a folder that is made if it is not there.
+/// Creates the files, and their folder if it is missing.
 pub(crate) fn create_series(folder: &Path, files: &Tables<PathBuf>) -> Result<Csv<Out>, Error> {
     std::fs::create_dir_all(folder)
         .map_err(|error| Error::input(format!("cannot write {}: {error}", folder.display())))?;
@@ -110,16 +110,16 @@ pub(crate) fn create_series(folder: &Path, files: &Tables<PathBuf>) -> Result<Cs
     Ok(Csv::new(outs))
 }
 
-/// The time series of a run that is under way.
+/// Time series of a run in progress.
 pub(crate) struct Series {
-    /// What looks at intervals; an observer sees each change.
+    /// Samples at intervals. `None` if an observer records each change instead.
     sampler: Option<Sampler<Csv<Out>>>,
-    /// When the run ends at the latest.
+    /// Latest end of the run.
     stop: Instant,
 }
 
 impl Series {
-    /// Has a run write them.
+    /// Attaches the time series to a simulation.
     pub(crate) fn attach(
         csv: Csv<Out>,
         every: Every,
@@ -136,7 +136,7 @@ impl Series {
         Self { sampler, stop: scenario.stop }
     }
 
-    /// Ends the time series of a run that is over.
+    /// Completes the time series of a finished run.
     pub(crate) fn finish(
         self,
         sim: &mut Simulation,
@@ -159,22 +159,22 @@ impl Series {
     }
 }
 
-/// Ends the log of a run that is over.
+/// Completes the event log of a finished run.
 pub(crate) fn finish(sim: &mut Simulation, path: &Path) -> Result<(), Error> {
     let end = sim.now();
     let log = sim.take_observer::<EventLog<Out>>().expect("it was attached before");
     keep(log.finish_at(end).map_err(|error| unfinished(path, &error))?, path)
 }
 
-/// Whether the person at the keyboard has had enough. While one is there, a signal ends nothing by
-/// itself: files that are half written go away first.
+/// Records whether the user has interrupted the process. While a `Patience` exists, the first
+/// signal does not end the process, so that incomplete files are removed first.
 pub(crate) struct Patience(Arc<AtomicBool>);
 
 impl Patience {
     pub(crate) fn new() -> Result<Self, Error> {
         let over = Arc::new(AtomicBool::new(false));
         for signal in [SIGINT, SIGTERM] {
-            // The second one ends the program at once.
+            // A second signal ends the process at once.
             signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&over))
                 .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&over)))
                 .map_err(|error| Error::job(format!("cannot listen to signals: {error}")))?;
@@ -186,7 +186,7 @@ impl Patience {
         if self.0.load(Ordering::Relaxed) { Err(Error::Interrupted) } else { Ok(()) }
     }
 
-    /// Runs a simulation until `stop`, with a look at the signals between parts of it.
+    /// Runs a simulation until `stop`, and checks for signals between parts of the run.
     pub(crate) fn run(
         &self,
         sim: &mut Simulation,
@@ -196,7 +196,7 @@ impl Patience {
         self.run_and_tell(sim, stop, series, |_| ())
     }
 
-    /// [`Patience::run`], which says after each part how far the simulation is.
+    /// Like [`Patience::run`], and calls `tell` with the simulated time after each part.
     pub(crate) fn run_and_tell(
         &self,
         sim: &mut Simulation,

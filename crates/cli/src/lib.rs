@@ -1,15 +1,16 @@
-//! The program `anabranch`. It parses, calls the simulator and the drivers of sockets, and prints;
-//! it decides nothing about protocols or networks.
+//! The program `anabranch`: it parses the command line, calls the simulator and the socket drivers,
+//! and prints results. It contains no protocol or network logic.
 //!
-//! The result goes to standard output, progress and errors to standard error.
+//! Results go to standard output, progress and errors to standard error.
 //!
-//! The laboratory, sweeps and closed forms are the companion program `anabranch-lab`, which
-//! `anabranch lab`, `sweep`, `plan` and `completions` start ([`companion`]): its tables and papers
-//! take longer to build than everything that a push needs. [`Command`] is what both programs have.
+//! The commands `lab`, `sweep`, `plan` and `completions` belong to the companion program
+//! `anabranch-lab`, which this program starts ([`companion`]). They are separate because their
+//! tables and experiments take longer to build than everything that a push needs. [`Command`] holds
+//! the commands that both programs have.
 
 #![forbid(unsafe_code)]
-// They panic if the reader has gone away: see `anabranch_deploy::say` and
-// `anabranch_deploy::output`.
+// `eprintln!` and `println!` panic if the reader of the stream has gone: use
+// `anabranch_deploy::say` and `anabranch_deploy::output`.
 #![cfg_attr(not(test), deny(clippy::print_stderr, clippy::print_stdout))]
 
 pub mod companion;
@@ -32,8 +33,8 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 /// Reliable transport for lossy, low-power networks that reach the Internet through several
 /// gateways.
 ///
-/// Exit codes: 0 done; 1 the job failed (not delivered, a check broken); 2 usage or bad input; 3 a
-/// privilege or device is missing; 130 interrupted.
+/// Exit codes: 0 success; 1 the job failed (not delivered, or a check failed); 2 usage error or bad
+/// input; 3 a privilege, device or program is missing; 130 interrupted.
 #[derive(Debug, Parser)]
 #[command(name = "anabranch", version, max_term_width = 100)]
 struct Program<C: Subcommand> {
@@ -41,52 +42,52 @@ struct Program<C: Subcommand> {
     command: C,
 }
 
-/// The definition of the command line of a program with the commands `C`.
+/// Builds the command-line definition of a program with the commands `C`, including `--config`.
 pub fn definition<C: Subcommand>() -> clap::Command {
     config::with_files(Program::<C>::command())
 }
 
-/// The command that `words`, the program's name first, and the file of `--config` call.
+/// Parses the arguments `words` (the program's name first), together with the file of `--config`.
 ///
 /// # Errors
-/// What is wrong in the file. What is wrong in the words ends the program, as clap does.
+/// The contents of the file are invalid. An invalid command line ends the process, as clap does.
 pub fn parse<C: Subcommand>(definition: &clap::Command, words: Vec<OsString>) -> Result<C, Error> {
     let matches = config::matches(definition, words)?;
     Ok(Program::from_arg_matches(&matches).unwrap_or_else(|error| error.exit()).command)
 }
 
-/// The commands over simulated and real networks.
+/// Commands for simulated and deployed networks.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Deliver a file to a node through several gateways, deployed (`--to`) or of a simulated
-    /// network
+    /// Deliver a file to a node through several gateways, deployed (`--to`) or simulated
     Push(push::Arguments),
     /// Relay between senders and nodes, as one of the gateways of a network
     Gateway(gateway::Arguments),
     /// Receive files from senders, through gateways
     Node(node::Arguments),
-    /// Make keys of senders, gateways and nodes, and sign files
+    /// Make keys for senders, gateways and nodes, and sign files
     #[command(subcommand)]
     Key(key::Command),
-    /// Sign manifests of firmware, and check them
+    /// Sign and check firmware manifests
     #[command(subcommand)]
     Manifest(manifest::Command),
-    /// Simulate a scenario file
+    /// Simulate a scenario file and print its metrics
     Run(run::Arguments),
-    /// Make a page that replays a run: its network with packets moving, windows, queues, where
-    /// losses were repaired
+    /// Make an HTML page that replays a run: packets in the network, windows, queues and repaired
+    /// losses
     View(view::Arguments),
-    /// Open a capture in Wireshark, with the dissector of SET and the settings that it needs
+    /// Open a capture in Wireshark, with the SET dissector and the settings that captures need
     Wireshark(wireshark::Arguments),
-    /// Let a scenario's network run in real time behind TUN devices
+    /// Run a scenario's network in real time behind TUN devices
     Emulate(emulate::Arguments),
 }
 
 impl Command {
-    /// Carries the command out. Scenario files may name `policies` beside the built-in ones.
+    /// Runs the command. Scenario files may name the custom `policies` as well as the built-in
+    /// ones.
     ///
     /// # Errors
-    /// What failed, with its exit code.
+    /// Why the command failed; the error determines the exit code.
     pub fn run(self, policies: &Policies) -> Result<(), Error> {
         match self {
             Self::Push(arguments) => push::main(&arguments),
@@ -102,9 +103,11 @@ impl Command {
     }
 }
 
-/// The program. Scenario files may name `policies` beside the built-in ones; the companion does not
-/// know them, so a program that sweeps with policies of its own is made from
-/// `anabranch_lab_cli::main`.
+/// Runs the program and returns its exit code. Scenario files may name the custom `policies` as
+/// well as the built-in ones.
+///
+/// The companion does not know these policies: a program that runs sweeps with custom policies
+/// calls `anabranch_lab_cli::main` instead.
 #[must_use]
 pub fn main(policies: &Policies) -> ExitCode {
     anabranch_deploy::exit(run(policies))

@@ -1,4 +1,4 @@
-//! The program `anabranch`: all of it is the library beside this file.
+//! The program `anabranch`. Its code is in the library of this crate.
 
 #![forbid(unsafe_code)]
 

@@ -1,5 +1,5 @@
-//! How far simulations are: a bar on standard error if that is a terminal and the work takes a
-//! while, and words about an end that came early.
+//! Progress of simulations: a bar on standard error if that is a terminal and the work takes longer
+//! than a second, and a summary if the work is interrupted.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -13,21 +13,21 @@ use anabranch_deploy::output::figure;
 use anabranch_deploy::say;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// What takes less shows no bar, which would only flash.
+/// Work that takes less shows no bar, which would only flicker.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Steps of the bar for each run.
+/// Resolution of the bar, per run.
 const STEPS: u64 = 1000;
 
-/// Runs that are named one by one when the work is interrupted.
+/// Limit on the runs that are named individually when the work is interrupted.
 const NAMED: usize = 4;
 
-/// How far a number of runs is; told by any thread.
+/// Progress of a number of runs. Any thread may report it.
 pub(crate) struct Progress {
     bar: ProgressBar,
-    /// Where the bar is to be drawn once the work has taken a while.
+    /// Where to draw the bar once the work has taken a second.
     target: Mutex<Option<ProgressDrawTarget>>,
-    /// The bar will be drawn, or is.
+    /// The bar is drawn, or will be.
     is_wanted: AtomicBool,
     patience: Duration,
     /// Number of runs.
@@ -38,22 +38,23 @@ pub(crate) struct Progress {
 #[derive(Default)]
 struct State {
     done: u64,
-    /// How far runs are that are under way, in nanoseconds, and when they end, by what they are.
+    /// Runs in progress by name, each with its simulated time in nanoseconds and its end.
     under_way: BTreeMap<String, (Arc<AtomicU64>, Instant)>,
 }
 
-/// A run that is under way.
+/// A run in progress.
 pub(crate) struct Run<'p> {
     progress: &'p Progress,
     name: String,
-    /// As [`State`] has it.
+    /// Simulated time in nanoseconds, shared with [`State`].
     now: Arc<AtomicU64>,
     stop: Instant,
     steps: u64,
 }
 
 impl Progress {
-    /// Of that many runs. Nothing is drawn if `quiet`, or if standard error is no terminal.
+    /// Progress of `runs` runs. Nothing is drawn if `quiet` is set or standard error is no
+    /// terminal.
     pub(crate) fn new(runs: u64, quiet: bool) -> Self {
         let target =
             (!quiet && std::io::stderr().is_terminal()).then(|| ProgressDrawTarget::stderr_with_hz(10));
@@ -75,31 +76,31 @@ impl Progress {
         }
     }
 
-    /// A run begins, which is over at `stop`.
+    /// Registers a run that starts now and ends at simulated time `stop`.
     pub(crate) fn begin(&self, name: String, stop: Instant) -> Run<'_> {
         let now = Arc::<AtomicU64>::default();
         self.state().under_way.insert(name.clone(), (now.clone(), stop));
         Run { progress: self, name, now, stop, steps: 0 }
     }
 
-    /// Prints something else without tearing the bar.
+    /// Runs `print` while the bar is hidden, so that both outputs stay readable.
     pub(crate) fn aside<T>(&self, print: impl FnOnce() -> T) -> T {
         self.bar.suspend(print)
     }
 
-    /// All is done, or nothing more will be: the bar goes.
+    /// Removes the bar when the work has ended.
     pub(crate) fn finish(&self) {
         self.is_wanted.store(false, Ordering::Relaxed);
         self.bar.finish_and_clear();
     }
 
-    /// Says on standard error how far the work was when it was interrupted.
+    /// Prints to standard error how far the work was when it was interrupted.
     pub(crate) fn say_interrupted(&self) {
         self.finish();
         say!("{}", self.reached());
     }
 
-    /// What was done, and how far the runs are that are under way.
+    /// Number of finished runs, and the simulated time of the runs in progress.
     fn reached(&self) -> String {
         let State { done, under_way } = &*self.state();
         let mut text = format!("interrupted: {done} of {} runs were done", self.runs);
@@ -113,7 +114,7 @@ impl Progress {
         text
     }
 
-    /// Draws the bar from now on, if it is time.
+    /// Draws the bar if it is time to.
     fn show(&self, message: impl FnOnce() -> String) {
         if !self.is_wanted.load(Ordering::Relaxed) || self.bar.elapsed() < self.patience {
             return;
@@ -129,7 +130,8 @@ impl Progress {
     }
 }
 
-/// What the mutex guards; what a thread that has panicked left is whole.
+/// Locks a mutex even if it is poisoned: each update is complete, so a panicked thread leaves valid
+/// data.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -139,7 +141,7 @@ fn seconds(at: Instant) -> String {
 }
 
 impl Run<'_> {
-    /// The run has come to `now`.
+    /// Reports that the run has reached `now`.
     pub(crate) fn at(&mut self, now: Instant) {
         self.now.store(now.saturating_since(Instant::ZERO).as_nanos(), Ordering::Relaxed);
         let share = now.as_secs_f64() / self.stop.as_secs_f64().max(f64::MIN_POSITIVE);
@@ -156,14 +158,14 @@ impl Run<'_> {
         });
     }
 
-    /// The run is over.
+    /// Reports that the run has ended.
     pub(crate) fn finish(mut self) {
         {
             let mut state = self.progress.state();
             state.done += 1;
             state.under_way.remove(&self.name);
         }
-        // A run in which nothing is pending ends before its time.
+        // A run without pending events ends before `stop`; count it as complete.
         self.at(self.stop);
     }
 }
@@ -176,7 +178,7 @@ mod tests {
 
     use super::*;
 
-    /// A terminal of 100 columns, and all that was written to it.
+    /// A terminal of 100 columns that records what is written to it.
     #[derive(Clone, Debug, Default)]
     struct Terminal(Arc<Mutex<String>>);
 

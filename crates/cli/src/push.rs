@@ -1,5 +1,4 @@
-//! `anabranch push`: deliver a file to a node through several gateways, deployed or of a simulated
-//! network.
+//! `anabranch push`: deliver a file to a node through several gateways, deployed or simulated.
 
 mod faults;
 mod network;
@@ -28,37 +27,39 @@ use self::network::{Pushed, Scheme};
 use crate::events::{self, Patience};
 use crate::run;
 
-/// Simulated time between two looks at the progress.
+/// Simulated time between two updates of the progress display.
 const STEP: Duration = Duration::from_millis(100);
 
 /// Options of `push`.
 #[derive(Debug, Args)]
-// The group of the options that it flattens has the name already.
+// clap derives a group for each `Args`; the flattened options already have one of this name.
 #[group(skip)]
 pub struct Arguments {
     #[command(flatten)]
     common: deployed::Arguments,
-    /// A scenario that has the network, and one SET transfer that says from where to where; the
-    /// built-in one has three gateways
+    /// Scenario file with the network and one SET transfer, which the file replaces [default: a
+    /// built-in network with three gateways]
     #[arg(long, conflicts_with = "to", value_name = "FILE.toml")]
     network: Option<PathBuf>,
-    /// Write what the node has received to this file
+    /// Write the bytes that the node received to this file
     #[arg(long, conflicts_with = "to", value_name = "PATH")]
     out: Option<PathBuf>,
-    /// Compare with TCP from end to end, with split TCP, and with SET through 1, 2, ... gateways
+    /// Also simulate end-to-end TCP, split TCP, and SET with 1, 2, ... gateways on the same network
     #[arg(long, conflicts_with = "to")]
     compare: bool,
-    /// Let gateways fail, as in `gw2@1.5s`, joined by `+`; `gw2@1.5s:reset` resets its connections
-    /// first, and with `gw2@1.5s:back@5s` it starts again
+    /// Let gateways fail during the transfer, as in `gw2@1.5s`.
+    ///
+    /// The time counts from the request; several failures are joined by `+`. `gw2@1.5s:reset` also
+    /// resets the gateway's connections, and `gw2@1.5s:back@5s` restarts it at 5 s.
     #[arg(long, conflicts_with = "to", value_name = "GATEWAY@TIME", value_parser = faults::parse)]
     fail: Option<faults::Faults>,
-    /// Root of all random streams [default: that of the network]
+    /// Seed of the simulation [default: the network's seed]
     #[arg(long, conflicts_with = "to", value_name = "SEED")]
     seed: Option<u64>,
     /// Write every packet to this pcapng file, for Wireshark
     #[arg(long, conflicts_with = "to", value_name = "PATH")]
     pcap: Option<PathBuf>,
-    /// Write an event log to this file, which `anabranch view` replays
+    /// Write an event log to this file, for `anabranch view`
     #[arg(long, conflicts_with = "to", value_name = "PATH")]
     events: Option<PathBuf>,
 }
@@ -77,14 +78,14 @@ pub(crate) fn main(arguments: &Arguments) -> Result<(), Error> {
     let Pushed { scenario, best, .. } = &pushed;
     let faults = arguments.fail.as_ref().map_or(&[][..], |f| &f.0);
     network::check_faults(scenario, faults)?;
-    // What cannot be written is said before the work begins.
+    // Check the output paths before the simulation starts, which may take long.
     for path in [&arguments.out, &arguments.pcap].into_iter().flatten() {
         check_writable(path)?;
     }
     let seed = arguments.seed.unwrap_or(scenario.seed);
     let create = |path: &Option<PathBuf>| path.as_deref().map(events::create).transpose();
     let (capture, log) = (create(&arguments.pcap)?, create(&arguments.events)?);
-    // A file that is half written goes away if the push is interrupted.
+    // An interrupt must reach us, so that incomplete output files are removed.
     let patience = (capture.is_some() || log.is_some()).then(Patience::new).transpose()?;
 
     let mut push = Push::new(&pushed, seed, &file, faults);
@@ -128,11 +129,11 @@ pub(crate) fn main(arguments: &Arguments) -> Result<(), Error> {
     push.verdict(scenario, &report)
 }
 
-/// One transfer in one simulation.
+/// One simulated transfer.
 struct Push {
     sim: Simulation,
     planned: Planned,
-    /// The index of the transfer.
+    /// Index of the transfer in the scenario.
     transfer: usize,
 }
 
@@ -158,7 +159,7 @@ impl Push {
         while self.sender().outcome().is_none() && next < scenario.stop {
             patience.map_or(Ok(()), Patience::check)?;
             next += STEP;
-            // Nothing pending, and no outcome: nothing will ever happen again.
+            // Without an outcome and without a pending event the transfer can never complete.
             let idle = self.sim.run_until(next) == Pause::Idle;
             let sessions = self.sender().sessions().into_iter().map(|(session, _)| session);
             bars.update(sessions, self.sender().delivered());
@@ -167,7 +168,7 @@ impl Push {
             }
         }
         bars.finish();
-        // The end of the connections belongs to the picture, and to the capture.
+        // Run on, so that the capture and the event log contain the end of the connections.
         self.sim.run_until(self.sim.now() + Duration::from_secs(5));
         Ok(())
     }
@@ -185,7 +186,7 @@ impl Push {
         self.sim.app(self.planned_set().node)
     }
 
-    /// Segments that a gateway's TCP sent again to nodes.
+    /// Number of segments that a gateway's TCP retransmitted to nodes.
     fn wireless_retransmissions(&self, gateway: u16) -> u64 {
         let relay = self.planned.relays.iter().find(|(node, _)| node.0 == u32::from(gateway));
         relay.map_or(0, |(_, app)| self.sim.app::<SetRelay>(*app).wireless_totals().retransmissions)
@@ -195,7 +196,7 @@ impl Push {
         SetFigures::of(self.planned_set(), &self.planned, &self.sim)
     }
 
-    /// What came out of the node's receive buffer.
+    /// The bytes that the node's application has read from the receive buffer.
     fn delivered(&self) -> &[u8] {
         &self.node().delivered
     }
@@ -213,7 +214,7 @@ impl Push {
     }
 }
 
-/// Every scheme on the same network, seed and faults.
+/// Simulates every scheme with the same network, seed and faults.
 fn compare(
     network: &network::Network,
     pushed: &Pushed,

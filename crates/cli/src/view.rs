@@ -1,4 +1,4 @@
-//! `anabranch view`: a page that replays a run.
+//! `anabranch view`: make a page that replays a run.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -21,23 +21,24 @@ use crate::run;
 /// Options of `view`.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// An event log, or a scenario file (`.toml`), which is run first
+    /// Event log, or a scenario file (`.toml`) to simulate first
     log: PathBuf,
-    /// Where the page goes; a name that ends in .svg makes an animated picture [default: beside the
-    /// log, ending in .html]
+    /// Write the HTML page to this file; a name ending in .svg makes an animated picture [default:
+    /// the path of LOG with the extension .html]
     #[arg(long, short, value_name = "PATH")]
     out: Option<PathBuf>,
-    /// Show what happens from this time on, as in "2 s"
+    /// Start the replay at this simulated time, as in "2 s" [default: the start of the run]
     #[arg(long, value_name = "TIME")]
     from: Option<Span>,
-    /// Show what happens until this time
+    /// End the replay at this simulated time [default: the end of the run]
     #[arg(long, value_name = "TIME")]
     until: Option<Span>,
-    /// Refuse a page with more rows than that: packets, packets on links, frames, states of
-    /// connections
+    /// Limit on the rows of the page; a larger page is an error.
+    ///
+    /// Packets, packets on links, frames and connection states each count as rows.
     #[arg(long, value_name = "ROWS", default_value_t = Part::default().limit)]
     limit: u64,
-    /// Length of a picture: the run is slowed down or sped up to last for this time [default: 12 s]
+    /// Duration of an animated picture, into which the run is stretched [default: 12 s]
     #[arg(long, value_name = "TIME")]
     length: Option<Span>,
 }
@@ -106,7 +107,8 @@ fn is_scenario(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "toml")
 }
 
-/// The log of a scenario's first run, of which the page goes to `out`.
+/// Simulates the first run of a scenario and returns its event log. `out` is the page's path, which
+/// no file of the scenario may share.
 fn simulate(path: &Path, out: &Path, policies: &Policies) -> Result<Vec<u8>, Error> {
     let points = run::read(path, &[], policies)?;
     let [(point, files)] = points.as_slice() else {

@@ -1,13 +1,13 @@
 //! Dates and times in UTC, in the proleptic Gregorian calendar (RFC 3339).
 
-/// Seconds of a day.
+/// Seconds per day.
 pub(crate) const DAY: u64 = 86_400;
 
-/// Days of 400 years, after which the calendar repeats.
+/// Days in 400 years, the period of the calendar.
 const ERA: i64 = 146_097;
 
-/// Days since 1970-01-01 of a date. The year begins in March here, so that the leap day is its
-/// last.
+/// Days since 1970-01-01 of a date. The year starts in March here, so that the leap day is its last
+/// day.
 fn days(year: i64, month: i64, day: i64) -> i64 {
     let year = if month < 3 { year - 1 } else { year };
     let (era, of_era) = (year.div_euclid(400), year.rem_euclid(400));
@@ -15,7 +15,7 @@ fn days(year: i64, month: i64, day: i64) -> i64 {
     era * ERA + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
 }
 
-/// Year, month and day of a day since 1970-01-01.
+/// Year, month and day of a number of days since 1970-01-01.
 fn date(days: i64) -> (i64, i64, i64) {
     let days = days + 719_468;
     let (era, of_era) = (days.div_euclid(ERA), days.rem_euclid(ERA));
@@ -26,7 +26,7 @@ fn date(days: i64) -> (i64, i64, i64) {
     (era * 400 + year + i64::from(month < 3), month, day)
 }
 
-/// The numbers of a text of this pattern, in which each `#` is a digit.
+/// Parses a text that matches the pattern, in which each `#` is a digit, into its numbers.
 fn numbers<const N: usize>(text: &str, pattern: &str) -> Option<[i64; N]> {
     let fits = text.len() == pattern.len()
         && text
@@ -38,7 +38,7 @@ fn numbers<const N: usize>(text: &str, pattern: &str) -> Option<[i64; N]> {
     fits.then_some(all)
 }
 
-/// Seconds since 1970 of a date, or of a date and time in UTC such as 2027-01-31T12:00:00Z.
+/// Seconds since 1970 of a UTC date, or of a UTC date and time such as 2027-01-31T12:00:00Z.
 pub(crate) fn moment(text: &str) -> Option<u64> {
     let [year, month, day, hour, minute, second] = numbers(text, "####-##-##T##:##:##Z")
         .or_else(|| numbers(text, "####-##-##").map(|[year, month, day]| [year, month, day, 0, 0, 0]))?;
@@ -48,10 +48,11 @@ pub(crate) fn moment(text: &str) -> Option<u64> {
     u64::try_from(seconds).ok().filter(|_| is_one)
 }
 
-/// Date and time of a number of seconds since 1970, without the zone.
+/// Formats seconds since 1970 as date and time (RFC 3339), without the zone.
 pub(crate) fn rfc3339(seconds: u64) -> String {
     let of_day = seconds % DAY;
-    // 64 bits of seconds are more years than a date has digits for.
+    // The cast cannot overflow: 2^64 seconds are fewer than 2^48 days. A year after 9999 prints
+    // with more than four digits.
     let (year, month, day) = date((seconds / DAY) as i64);
     let (hour, minute, second) = (of_day / 3_600, of_day / 60 % 60, of_day % 60);
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}")

@@ -1,9 +1,9 @@
-//! `--config FILE`: options from a TOML file, for any command that asks for it.
+//! `--config FILE`: options from a TOML file.
 //!
-//! A file says nothing that the command line could not say. Its keys are the long options of the
-//! command, found in the command's own definition; each becomes an argument that stands before
-//! those of the command line, unless the command line has the option itself or one that does not go
-//! with it. Checking values is then clap's, as it always was.
+//! The file has no options of its own: its keys are the long options of the command, looked up in
+//! the command's clap definition. Each key becomes an argument in front of the command line's
+//! arguments, unless the command line has that option or a conflicting one. clap then checks all
+//! values in the same way.
 
 use std::ffi::OsString;
 use std::ops::Range;
@@ -18,15 +18,15 @@ use toml::de::DeValue;
 
 use crate::error::Error;
 
-/// The commands that read a file, and the programs that are one of these commands.
+/// Commands that accept `--config`, and the programs that consist of one of these commands.
 const CONFIGURABLE: [&str; 6] =
     ["node", "gateway", "push", "anabranch-node", "anabranch-gateway", "anabranch-push"];
-/// The option that names it.
+/// Name of the option for the file.
 const CONFIG: &str = "config";
-/// Options that mean something on the command line only.
+/// Options that are not allowed in a file.
 const COMMAND_LINE_ONLY: [&str; 4] = [CONFIG, "check", "help", "version"];
 
-/// The definition of the program, with the option where it belongs.
+/// Adds `--config` to the commands of `program` that accept it.
 pub fn with_files(program: Command) -> Command {
     let option = Arg::new(CONFIG)
         .long(CONFIG)
@@ -39,10 +39,11 @@ pub fn with_files(program: Command) -> Command {
     there.iter().fold(program, |program, name| program.mut_subcommand(name, |c| c.arg(option.clone())))
 }
 
-/// What the command line says, and the file that it names.
+/// Parses the command line together with the file that it names.
 ///
 /// # Errors
-/// What is wrong in the file. What is wrong on the command line ends the program, as clap does.
+/// The file is unreadable or invalid. An invalid command line without a file ends the process, as
+/// clap does.
 pub fn matches(program: &Command, arguments: Vec<OsString>) -> Result<ArgMatches, Error> {
     let Some((path, said)) = named(program, &arguments) else {
         return Ok(program.clone().get_matches_from(arguments));
@@ -54,8 +55,8 @@ pub fn matches(program: &Command, arguments: Vec<OsString>) -> Result<ArgMatches
     let file = File { source: Text::new(path.display().to_string(), text), path: &path };
     let entries = file.entries(&command)?;
     let wanted = entries.iter().filter(|entry| !said.overrides(&command, entry.option));
-    // The file's options stand behind the command's name, which is the program's own where it has
-    // one command.
+    // The options of the file follow the command's name. A program with one command has no separate
+    // program name in front of it.
     let head = if program.is_multicall_set() { 1 } else { 2 };
     let mut all: Vec<OsString> = arguments.iter().take(head).cloned().collect();
     all.extend(wanted.flat_map(|entry| entry.arguments.iter().map(OsString::from)));
@@ -63,16 +64,17 @@ pub fn matches(program: &Command, arguments: Vec<OsString>) -> Result<ArgMatches
     program.clone().try_get_matches_from(all).map_err(|error| file.placed(&entries, &error))
 }
 
-/// What the command line itself says.
+/// Options given on the command line itself.
 struct Said {
-    /// The command.
+    /// Name of the command.
     name: String,
     matches: ArgMatches,
 }
 
-/// The file that the command line names, if it names one.
+/// The file that the command line names, and the options given beside it.
 fn named(program: &Command, arguments: &[OsString]) -> Option<(PathBuf, Said)> {
-    // What is missing or does not go together may be right with the file: it is judged with it.
+    // Ignore errors here: the file may supply a missing option. The second parse, with the file,
+    // reports them.
     let matches = program.clone().ignore_errors(true).try_get_matches_from(arguments).ok()?;
     let (name, matches) = matches.subcommand().filter(|(name, _)| CONFIGURABLE.contains(name))?;
     let path = matches.try_get_one::<PathBuf>(CONFIG).ok().flatten()?;
@@ -80,7 +82,7 @@ fn named(program: &Command, arguments: &[OsString]) -> Option<(PathBuf, Said)> {
 }
 
 impl Said {
-    /// The command line has this option, or one that does not go with it.
+    /// Whether the command line has this option or an option that conflicts with it.
     fn overrides(&self, command: &Command, option: &Arg) -> bool {
         let conflicts = command.get_arg_conflicts_with(option);
         command.get_arguments().filter(|other| self.has(other)).any(|other| {
@@ -97,10 +99,10 @@ impl Said {
     }
 }
 
-/// A key of the file, and what it says as arguments.
+/// A key of the file, converted to arguments.
 struct Entry<'c> {
     option: &'c Arg,
-    /// Where its value stands.
+    /// Byte range of the value in the file.
     span: Range<usize>,
     arguments: Vec<String>,
 }
@@ -111,7 +113,10 @@ struct File<'p> {
 }
 
 impl File<'_> {
-    /// What the file says, in its order.
+    /// Converts the keys of the file to arguments, in the order of the file.
+    ///
+    /// # Errors
+    /// A key is unknown, or its value has a type that the option does not take.
     fn entries<'c>(&self, command: &'c Command) -> Result<Vec<Entry<'c>>, Error> {
         let tree = self.source.tree()?;
         let known: Vec<(&str, &Arg)> = command
@@ -151,7 +156,7 @@ impl File<'_> {
             Some(hint) => hint,
             None => {
                 let name = command.get_name();
-                // A program of one command has its own name.
+                // The name of a one-command program already starts with `anabranch`.
                 let before = if name.starts_with("anabranch") { "" } else { "anabranch " };
                 format!("see {before}{name} --help: keys are its long options")
             }
@@ -163,7 +168,7 @@ impl File<'_> {
         TextError { place: self.source.place(span), message, hint }.into()
     }
 
-    /// An error of clap's, with the place in the file if a value of the file is to blame.
+    /// Converts an error of clap; it gets the place in the file if a value of the file caused it.
     fn placed(&self, entries: &[Entry<'_>], error: &clap::Error) -> Error {
         let text = |kind| match error.get(kind) {
             Some(ContextValue::String(text)) => Some(text.as_str()),
@@ -176,6 +181,7 @@ impl File<'_> {
         let Some(entry) = blamed else { return self.beside(error) };
         let name = entry.option.get_long().unwrap_or_default();
         let value = text(ContextKind::InvalidValue).unwrap_or_default();
+        // clap names the option only. The file is to blame if its arguments contain the value.
         let said = entry.arguments.iter().any(|argument| argument.contains(value));
         let reason = std::error::Error::source(error).map(ToString::to_string);
         match error.kind() {
@@ -194,7 +200,8 @@ impl File<'_> {
         }
     }
 
-    /// An error of the command line with the file in mind.
+    /// Converts an error that no value of the file caused, with a hint that options also come from
+    /// the file.
     fn beside(&self, error: &clap::Error) -> Error {
         let text = error.to_string();
         let text = text.strip_prefix("error: ").unwrap_or(&text).trim_end();
@@ -202,10 +209,10 @@ impl File<'_> {
     }
 }
 
-/// What is wrong with a value, and what to do.
+/// An error message and its hint.
 type Fault = (String, String);
 
-/// A key and its value as the command line would say them.
+/// Converts a key and its value to command-line arguments.
 fn arguments(name: &str, option: &Arg, value: &DeValue<'_>) -> Result<Vec<String>, Fault> {
     let list = matches!(option.get_action(), ArgAction::Append);
     match (option.get_action(), value) {
@@ -224,7 +231,7 @@ fn arguments(name: &str, option: &Arg, value: &DeValue<'_>) -> Result<Vec<String
     }
 }
 
-/// A text or a number, as text.
+/// Converts a string or a number to the text of an argument.
 fn scalar(name: &str, option: &Arg, value: &DeValue<'_>) -> Result<String, Fault> {
     match value {
         DeValue::String(text) => Ok(text.to_string()),

@@ -1,11 +1,11 @@
-//! `HOST[:PORT]` on the command line.
+//! Addresses on the command line: `HOST[:PORT]`.
 
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::str::FromStr;
 
 use crate::error::Error;
 
-/// A host, by name or address, and its port if that was said.
+/// A host name or address, with an optional port.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Endpoint {
     text: String,
@@ -23,7 +23,7 @@ impl FromStr for Endpoint {
                 let (host, after) = rest.split_once(']').ok_or(expected)?;
                 (host, if after.is_empty() { None } else { Some(after.strip_prefix(':').ok_or(expected)?) })
             }
-            // A bare IPv6 address has no place for a port.
+            // More than one colon: an IPv6 address without brackets, which cannot have a port.
             None if text.matches(':').count() > 1 => (text, None),
             None => text.split_once(':').map_or((text, None), |(host, port)| (host, Some(port))),
         };
@@ -36,7 +36,10 @@ impl FromStr for Endpoint {
 }
 
 impl Endpoint {
-    /// Its first address.
+    /// Resolves the host and returns its first address, with `port` as the default port.
+    ///
+    /// # Errors
+    /// The name does not resolve.
     pub fn resolve(&self, port: u16) -> Result<SocketAddr, Error> {
         let Self { text, host, port: said } = self;
         let found = (host.as_str(), said.unwrap_or(port)).to_socket_addrs();
@@ -46,7 +49,7 @@ impl Endpoint {
         })
     }
 
-    /// As it was said.
+    /// The text from which it was parsed.
     pub fn text(&self) -> &str {
         &self.text
     }

@@ -1,4 +1,4 @@
-//! Manifests in files, and whether one is about a given file.
+//! Reads manifests from files and checks that they describe a given file.
 
 use std::fs::File;
 use std::io::Read;
@@ -10,20 +10,20 @@ use anabranch_secure::manifest::{Envelope, MAX_ENVELOPE};
 use crate::error::Error;
 use crate::output::hex;
 
-/// The octets of a manifest for `file`.
+/// Reads a manifest and checks that it describes `file`.
 ///
 /// # Errors
-/// It cannot be read, is none, or is about another file.
+/// The manifest cannot be read, is invalid, or describes another file.
 pub(crate) fn for_file(path: &Path, file: &FileDigest) -> Result<Vec<u8>, Error> {
     let octets = octets(path)?;
     about(path, &read(path, &octets)?, file)?;
     Ok(octets)
 }
 
-/// Checks that a manifest is about a file.
+/// Checks that a manifest describes a file.
 ///
 /// # Errors
-/// It is about another file.
+/// It describes another file.
 pub(crate) fn about(path: &Path, envelope: &Envelope<'_>, file: &FileDigest) -> Result<(), Error> {
     let FileDigest { length, sha256 } = envelope.manifest().file;
     if (length, sha256) == (file.length, file.sha256) {
@@ -39,10 +39,11 @@ pub(crate) fn about(path: &Path, envelope: &Envelope<'_>, file: &FileDigest) -> 
     Err(Error::job(message).with_hint("the file has changed since, or this is the manifest of another"))
 }
 
-/// The bytes of a manifest, at most one more than a manifest may have.
+/// Reads the bytes of a manifest. At most one byte more than the limit is read, so that a longer
+/// file is detected and never held in memory.
 ///
 /// # Errors
-/// It cannot be read.
+/// The file cannot be read.
 pub(crate) fn octets(path: &Path) -> Result<Vec<u8>, Error> {
     let mut octets = Vec::new();
     let read = File::open(path).and_then(|file| file.take(MAX_ENVELOPE as u64 + 1).read_to_end(&mut octets));
@@ -50,10 +51,10 @@ pub(crate) fn octets(path: &Path) -> Result<Vec<u8>, Error> {
     Ok(octets)
 }
 
-/// Parses a manifest; its signature is not checked.
+/// Parses a manifest without checking its signature.
 ///
 /// # Errors
-/// It is not a manifest of the profile.
+/// It is not a manifest of the supported profile.
 pub(crate) fn read<'a>(path: &Path, octets: &'a [u8]) -> Result<Envelope<'a>, Error> {
     Envelope::read(octets).map_err(|error| {
         Error::input(format!("{}: not a manifest that nodes take: {error}", path.display()))

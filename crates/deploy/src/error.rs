@@ -1,4 +1,4 @@
-//! What can go wrong, as the person at the keyboard sees it, and the exit code that goes with it.
+//! Errors as the user sees them, and their exit codes.
 
 use std::fmt;
 use std::io;
@@ -6,53 +6,53 @@ use std::path::Path;
 
 use anabranch_units::text::TextError;
 
-/// An error of the program.
+/// An error that ends a program.
 #[derive(Debug)]
 pub enum Error {
     /// The job failed: exit code 1.
     Job {
-        /// What happened.
+        /// What failed, and why.
         message: String,
-        /// What to do about it.
+        /// What the user can do about it.
         hint: Option<String>,
     },
-    /// Usage or bad input: exit code 2.
+    /// Usage error or bad input: exit code 2.
     Input {
-        /// What is wrong, and where.
+        /// What is invalid, and where.
         message: String,
-        /// What to do about it.
+        /// What the user can do about it.
         hint: Option<String>,
     },
-    /// A privilege or a device is missing: exit code 3.
+    /// A privilege, device or program is missing: exit code 3.
     Missing {
         /// What is missing.
         message: String,
-        /// What to do about it.
+        /// What the user can do about it.
         hint: Option<String>,
     },
-    /// The person at the keyboard has had enough: exit code 130.
+    /// Interrupted by the user: exit code 130.
     Interrupted,
-    /// Whoever reads our output has seen enough.
+    /// The reader of standard output has closed it, as `head` does: exit code 0.
     Pipe,
 }
 
 impl Error {
-    /// The job failed.
+    /// Creates an [`Error::Job`] without a hint.
     pub fn job(message: impl Into<String>) -> Self {
         Self::Job { message: message.into(), hint: None }
     }
 
-    /// Usage or bad input.
+    /// Creates an [`Error::Input`] without a hint.
     pub fn input(message: impl Into<String>) -> Self {
         Self::Input { message: message.into(), hint: None }
     }
 
-    /// A privilege, a device or a program is missing.
+    /// Creates an [`Error::Missing`] without a hint.
     pub fn missing(message: impl Into<String>) -> Self {
         Self::Missing { message: message.into(), hint: None }
     }
 
-    /// The same error with advice in its second line.
+    /// Sets the hint, which is printed on a second line.
     pub fn with_hint(self, text: impl Into<String>) -> Self {
         match self {
             Self::Job { message, .. } => Self::Job { message, hint: Some(text.into()) },
@@ -62,12 +62,12 @@ impl Error {
         }
     }
 
-    /// A file that was named cannot be read.
+    /// An input file cannot be read.
     pub fn unreadable(path: &Path, error: &io::Error) -> Self {
         Self::input(format!("cannot read {}: {error}", path.display()))
     }
 
-    /// Something that was to be written before the work began cannot be.
+    /// An output file cannot be written, found out before the work began.
     pub fn unwritable(path: &Path, error: &io::Error) -> Self {
         Self::input(format!("cannot write {}: {error}", path.display()))
             .with_hint("name a place where you may write")
@@ -84,7 +84,7 @@ impl Error {
         }
     }
 
-    /// The exit code.
+    /// The exit code of the program.
     pub fn code(&self) -> u8 {
         match self {
             Self::Job { .. } => 1,
@@ -109,7 +109,7 @@ impl fmt::Display for Error {
 }
 
 impl From<TextError> for Error {
-    /// The text of the error holds its place and its hint.
+    /// The text of a `TextError` already contains its place and its hint.
     fn from(error: TextError) -> Self {
         Self::input(error.to_string())
     }

@@ -1,4 +1,4 @@
-//! Files that the person at the keyboard has named.
+//! Reading and writing of the files that the command line names.
 
 use std::collections::hash_map::RandomState;
 use std::fs::{self, File, Metadata, Permissions};
@@ -14,7 +14,7 @@ use sha2::{Digest, Sha256};
 
 use crate::error::Error;
 
-/// A whole file; `-` is standard input.
+/// Reads a whole file; `-` is standard input.
 pub fn read(path: &Path) -> Result<Bytes, Error> {
     let octets = if path == Path::new("-") {
         let mut octets = Vec::new();
@@ -27,7 +27,7 @@ pub fn read(path: &Path) -> Result<Bytes, Error> {
         .map_err(|e| Error::unreadable(path, &e).with_hint("name a file that you may read"))
 }
 
-/// Whether a file can be put there, without putting one.
+/// Checks that a file can be created at `path`, without leaving one behind.
 pub fn check_writable(path: &Path) -> Result<(), Error> {
     if path.is_dir() {
         return Err(Error::input(format!("cannot write {}: it is a directory", path.display()))
@@ -38,12 +38,13 @@ pub fn check_writable(path: &Path) -> Result<(), Error> {
     tried.map_err(|e| Error::unwritable(path, &e))
 }
 
-/// Refuses outputs that would replace an input or each other, before anything is opened for
-/// writing. An input goes with what it is, an output with the option that names it. Devices and
-/// pipes are written to where they stand, so several outputs may share one.
+/// Refuses outputs that would replace an input or each other, before any of them is opened.
+///
+/// An input comes with its description, an output with its option. Devices and pipes are written in
+/// place, so several outputs may share one.
 ///
 /// # Errors
-/// The first output that is an input, or the first two outputs that are one file.
+/// The first output that is an input, or the first two outputs that are the same file.
 pub fn check_apart<'a>(
     inputs: impl IntoIterator<Item = (&'a str, &'a Path)>,
     outputs: impl IntoIterator<Item = (&'a str, &'a Path)>,
@@ -65,16 +66,16 @@ pub fn check_apart<'a>(
     Ok(())
 }
 
-/// Symbolic links that are followed to a file that is not there yet; Linux follows as many
+/// Limit on symbolic links followed to a file that does not exist yet, as in Linux
 /// (path_resolution(7)).
 const MAX_LINKS: usize = 40;
 
-/// What makes two paths name the same file.
+/// Identity of a file: equal for two paths that name the same file.
 #[derive(PartialEq, Eq, Debug)]
 enum Identity {
-    /// Device and inode of a file that exists: hard links share them.
+    /// Device and inode of an existing file; hard links share them.
     There(u64, u64),
-    /// The path at which a file would be made, with the canonical path of its folder.
+    /// Path of a file that does not exist yet, in the canonical path of its folder.
     New(PathBuf),
 }
 
@@ -83,7 +84,7 @@ impl Identity {
         if let Ok(there) = path.metadata() {
             return Self::There(there.dev(), there.ino());
         }
-        // Writing through a link that leads nowhere makes the file that the link names.
+        // Writing through a dangling link creates the file that the link names.
         let mut path = path.to_owned();
         for _ in 0..MAX_LINKS {
             let Ok(target) = path.read_link() else { break };
@@ -97,24 +98,26 @@ impl Identity {
     }
 }
 
-/// A device, a pipe or a socket: it is written to where it stands, never replaced or removed.
+/// Whether the path is a device, a pipe or a socket. Such a file is written in place, and never
+/// replaced or removed.
 pub fn is_special(path: &Path) -> bool {
     path.metadata().is_ok_and(|m| !m.is_file())
 }
 
-/// Input that can be read once: `-`, which is standard input, and what [`is_special`].
+/// Whether the input can be read only once: `-` (standard input), or a file for which
+/// [`is_special`] is true.
 pub fn is_read_once(path: &Path) -> bool {
     path == Path::new("-") || is_special(path)
 }
 
-/// What is written to where it stands: what [`is_special`], and an open descriptor by its name, as
-/// `/dev/stdout` is. The latter leads to whatever the shell has opened, which may be a regular
-/// file, and its name is not ours to give to another file.
+/// Whether the output is written in place: a special file ([`is_special`]), or an open descriptor
+/// by its name, such as `/dev/stdout`. A descriptor may lead to a regular file that the shell has
+/// opened; replacing that file would disconnect it from the shell.
 pub fn is_in_place(path: &Path) -> bool {
     is_special(path) || is_descriptor(path)
 }
 
-/// A name in `/proc`, or a link to one.
+/// Whether the path is in `/proc`, or is a link to such a path.
 fn is_descriptor(path: &Path) -> bool {
     let mut path = path.to_owned();
     for _ in 0..MAX_LINKS {
@@ -127,13 +130,13 @@ fn is_descriptor(path: &Path) -> bool {
     false
 }
 
-/// Opens what [`is_in_place`] for writing.
+/// Opens an output for which [`is_in_place`] is true.
 ///
 /// # Errors
-/// It cannot be written to.
+/// The file cannot be opened for writing.
 pub fn open_in_place(path: &Path) -> io::Result<File> {
-    // The shell's own descriptor knows how far it has written. Another one would begin at the
-    // file's start, over what is there.
+    // Use the descriptor that the shell opened: it keeps its offset. A new descriptor would start
+    // at offset 0 and overwrite earlier output.
     let own = [io::stdout().as_fd().try_clone_to_owned(), io::stderr().as_fd().try_clone_to_owned()];
     let own = own.into_iter().filter_map(Result::ok).map(File::from).filter(|_| is_descriptor(path));
     let there = path.metadata()?;
@@ -145,14 +148,14 @@ pub fn open_in_place(path: &Path) -> io::Result<File> {
     File::options().write(true).open(path)
 }
 
-/// Writes a file that is there whole or not at all.
+/// Writes a file that appears under its name only when it is complete.
 pub fn write_whole(path: &Path, octets: &[u8]) -> Result<(), Error> {
     let mut file = Whole::open(path).map_err(|e| unwritten(path, &e))?;
     file.write_all(octets).map_err(|e| unwritten(path, &e))?;
     file.keep()
 }
 
-/// Writes a file that only its owner may open, and that is there whole or not at all.
+/// Like [`write_whole`], for a file that only its owner may open.
 pub(crate) fn write_private(path: &Path, octets: &[u8]) -> Result<(), Error> {
     let written = Temporary::beside(path).and_then(|mut file| {
         file.write_all(octets)?;
@@ -165,65 +168,67 @@ fn unwritten(path: &Path, error: &io::Error) -> Error {
     Error::job(format!("cannot write {}: {error}", path.display()))
 }
 
-/// `$XDG_STATE_HOME/anabranch`, or where that is by default.
+/// The default folder for state: `$XDG_STATE_HOME/anabranch`, or `~/.local/state/anabranch`. `None`
+/// without a home folder.
 pub(crate) fn usual_folder() -> Option<PathBuf> {
     let said = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let base = said("XDG_STATE_HOME").or_else(|| said("HOME").map(|home| home.join(".local/state")))?;
     Some(base.join("anabranch"))
 }
 
-/// Gives a file that only its owner could read the permissions of the file in its place, or those
-/// of the umask if the place is empty.
+/// Gives a private file the permissions of the file that it replaces, or those of the umask if
+/// there is none.
 pub fn hand_over(file: &File, place: &Path) -> io::Result<()> {
     let there = place.metadata().ok().filter(Metadata::is_file);
     let mode = there.map_or_else(|| 0o666 & !umask(), |file| file.permissions().mode() & 0o777);
     file.set_permissions(Permissions::from_mode(mode))
 }
 
-/// It cannot be asked for without setting it, but for here (proc_pid_status(5)).
+/// The process's umask. `umask(2)` can only read it by changing it, so it is read from `/proc`
+/// (proc_pid_status(5)).
 fn umask() -> u32 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let said = status.lines().find_map(|line| line.strip_prefix("Umask:"));
     said.and_then(|mask| u32::from_str_radix(mask.trim(), 8).ok()).unwrap_or(0o077)
 }
 
-/// A file beside its place, which only its owner can read. It is removed unless it takes that
-/// place.
+/// A temporary file beside its final place, readable only by its owner. It is removed on drop
+/// unless it was moved to that place.
 ///
-/// The crate `tempfile` does as much, but with three crates that the small programs would have for
-/// nothing else.
+/// The crate `tempfile` would do as well, but adds three crates to the small programs.
 #[derive(Debug)]
 pub struct Temporary {
     file: File,
-    /// Where it is until it has its place.
+    /// Path of the temporary file; `None` once it has been moved.
     path: Option<PathBuf>,
     place: PathBuf,
 }
 
-/// Opens a file that has no name, and is gone with the process.
+/// Opens a file without a name, which disappears with the process.
 ///
 /// # Errors
-/// The folder is not there, or nothing can be written to it.
+/// The folder is missing or not writable.
 pub(crate) fn nameless(folder: &Path) -> io::Result<File> {
-    // The name goes with the temporary file. It is never opened by name again: another file could
-    // have the name by then.
+    // Dropping the temporary file removes its name. The clone keeps the open file; opening it by
+    // name could reach another file.
     Temporary::beside(&folder.join("input"))?.file.try_clone()
 }
 
-/// Names that are tried, each drawn from 2^64.
+/// Limit on the random names that are tried; each has 64 random bits.
 const NAMES: usize = 100;
 
 impl Temporary {
-    /// Makes a file beside `place`, under a name that nothing has.
+    /// Creates a file beside `place`, under a new random name.
     ///
     /// # Errors
-    /// The folder is not there, or nothing can be written to it.
+    /// The folder is missing or not writable.
     pub fn beside(place: &Path) -> io::Result<Self> {
         for _ in 0..NAMES {
-            // Each state of the standard library's hasher has keys of its own.
+            // The standard library seeds each `RandomState` differently, which is random enough for
+            // a name.
             let number = RandomState::new().build_hasher().finish();
             let path = folder(place).join(format!(".anabranch-{number:016x}.tmp"));
-            // A name that is taken, a link included, is never written to.
+            // `create_new` never writes to an existing file or through a link.
             match File::options().read(true).write(true).create_new(true).mode(0o600).open(&path) {
                 Ok(file) => return Ok(Self { file, path: Some(path), place: place.to_owned() }),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
@@ -233,23 +238,22 @@ impl Temporary {
         Err(io::ErrorKind::AlreadyExists.into())
     }
 
-    /// Gives the file its place once its bytes are on the disk, with the permissions that the place
-    /// has.
+    /// Syncs the file and moves it to its place, with the permissions of the file that it replaces.
     ///
     /// # Errors
-    /// The disk failed. The file is removed then.
+    /// The disk failed; the temporary file is removed.
     pub fn place(self) -> io::Result<()> {
         hand_over(&self.file, &self.place)?;
         self.place_private()
     }
 
-    /// As [`Temporary::place`], but only the file's owner may open it.
+    /// Like [`Temporary::place`], but only the file's owner may open the file.
     fn place_private(mut self) -> io::Result<()> {
         self.file.sync_all()?;
         if let Some(path) = &self.path {
             fs::rename(path, &self.place)?;
         }
-        // The name is free again: another process may take it.
+        // Another process may use the temporary name from now on, so drop must not remove it.
         self.path = None;
         Ok(())
     }
@@ -273,7 +277,7 @@ impl Write for Temporary {
     }
 }
 
-/// A file that is written bit by bit, and is there whole or not at all.
+/// An output file that appears under its name only when it is complete.
 #[derive(Debug)]
 pub struct Whole {
     path: PathBuf,
@@ -283,12 +287,12 @@ pub struct Whole {
 #[derive(Debug)]
 enum Place {
     Beside(Temporary),
-    /// See [`is_in_place`].
+    /// An output that is written in place: see [`is_in_place`].
     There(File),
 }
 
 impl Whole {
-    /// Begins a file, before the work that fills it.
+    /// Creates the file, before the work that fills it.
     pub fn create(path: &Path) -> Result<Self, Error> {
         Self::open(path).map_err(|e| Error::unwritable(path, &e))
     }
@@ -302,7 +306,7 @@ impl Whole {
         Ok(Self { path: path.to_owned(), place })
     }
 
-    /// Gives it its name: it is whole.
+    /// Completes the file: gives it its name.
     pub fn keep(self) -> Result<(), Error> {
         let failed = |e: io::Error| unwritten(&self.path, &e);
         match self.place {
@@ -328,12 +332,12 @@ impl Write for Whole {
     }
 }
 
-/// Where it is, or will be.
+/// The folder that contains `path`.
 pub fn folder(path: &Path) -> &Path {
     path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// What a file is, read through once, and the file.
+/// Reads a file once to compute its digest, and returns the open file with it.
 pub fn digest(path: &Path) -> Result<(File, FileDigest), Error> {
     let unreadable = |e: io::Error| Error::unreadable(path, &e).with_hint("name a file that you may read");
     let mut file = File::open(path).map_err(unreadable)?;

@@ -23,55 +23,64 @@ use crate::service::{self, Signals};
 
 /// Options of `gateway`.
 ///
-/// It serves senders whose keys it knows, and passes on what it can neither read nor change.
+/// The gateway serves senders whose keys it knows. It relays encrypted streams that it can neither
+/// read nor change.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// Where senders call
+    /// Accept senders at this address and port
     #[arg(long, value_name = "ADDR[:PORT]", default_value = "[::]:47201")]
     listen: Endpoint,
-    /// Call nodes with such an address and port (47200 unless given), as in 10.1.0.0/16 or
-    /// [fd00::/64]:47200-47210; may be repeated. Without any, it relays nowhere
+    /// Relay to nodes with this address prefix, as in 10.1.0.0/16 or [fd00::/64]:47200-47210.
+    ///
+    /// The default port is 47200. The option may be repeated; without it the gateway relays to no
+    /// node.
     #[arg(long, value_name = "PREFIX[:PORTS]")]
     allow: Vec<Allow>,
     #[command(flatten)]
     keys: OfGateway,
-    /// Sessions at once; further senders are reset
+    /// Limit on concurrent sessions; the gateway resets further senders
     #[arg(long, value_name = "N", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..))]
     connections: u32,
-    /// Sessions at once of one host, which over IPv6 is a /64
+    /// Limit on concurrent sessions per sender address, over IPv6 per /64 [default: no limit]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     per_host: Option<u32>,
-    /// Sessions at once with one node; senders of further ones are told that it is congested, and
-    /// call again later
+    /// Limit on concurrent sessions per node.
+    ///
+    /// Further senders are told that the gateway is congested and retry later.
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..))]
     per_node: u32,
-    /// Pass on at most so much to all nodes together, as in "40 kbit/s" [default: as much as comes]
+    /// Limit on the rate to all nodes together, as in "40 kbit/s" [default: no limit]
     #[arg(long, value_name = "RATE")]
     rate_mesh: Option<Rate>,
-    /// Pass on at most so much to each node [default: as much as comes]
+    /// Limit on the rate to each node, as in "40 kbit/s" [default: no limit]
     #[arg(long, value_name = "RATE")]
     rate_node: Option<Rate>,
-    /// Senders at once that have not said who they are and whom they want; the one that has waited
-    /// longest makes way
+    /// Limit on senders that have not yet identified themselves and named a node.
+    ///
+    /// Beyond it, the oldest of them is reset.
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..))]
     half_open: u32,
-    /// Octets of payload that all sessions together may hold; each may have its part, from 32 KiB
-    /// to 8 MiB
+    /// Memory for the payload of all sessions together.
+    ///
+    /// Each session gets an equal share, between 32 KiB and 8 MiB.
     #[arg(long, value_name = "SIZE", default_value = "256 MiB")]
     memory: Size,
-    /// A session on which nothing moves for so long is reset
+    /// Reset a session after this time without any data in either direction
     #[arg(long, value_name = "DURATION", default_value = "120 s", value_parser = Span::positive)]
     idle: Duration,
-    /// No line for each session
+    /// Do not log sessions
     #[arg(long, short)]
     quiet: bool,
     #[command(flatten)]
     logging: Logging,
-    /// Answer HTTP requests for /metrics (Prometheus) and /healthz there; without a port that is
-    /// 47202
+    /// Serve metrics and health over HTTP at this address (default port 47202).
+    ///
+    /// The paths are /metrics, in the format of Prometheus, and /healthz.
     #[arg(long, value_name = "ADDR[:PORT]")]
     metrics: Option<Endpoint>,
-    /// Read keys, look up names, say whether the options are good, and end: nothing else is opened
+    /// Check the options, read the keys and resolve the names, then exit.
+    ///
+    /// No socket is opened and no state is read or written.
     #[arg(long)]
     check: bool,
 }
@@ -79,7 +88,7 @@ pub struct Arguments {
 /// Runs a gateway until it is stopped.
 ///
 /// # Errors
-/// Options that do not fit, keys that cannot be read, an address on which it cannot listen.
+/// The options conflict, a key cannot be read, or the address is not available.
 pub fn main(arguments: Arguments) -> Result<(), Error> {
     arguments.logging.start("gateway");
     let door = arguments.keys.door()?;
@@ -115,6 +124,7 @@ pub fn main(arguments: Arguments) -> Result<(), Error> {
         idle,
         ..GatewayConfig::new(address)
     };
+    // Half of a session's share may wait in the kernel, half here for the node.
     let part = u64::from(config.session_buffer()) * 2;
     if part.saturating_mul(config.connections as u64) > config.memory {
         let message = format!("--memory {memory} is less than {} sessions need", config.connections);
@@ -188,11 +198,12 @@ pub fn main(arguments: Arguments) -> Result<(), Error> {
     })
 }
 
-/// The kinds of lines about sessions that are over.
+/// Results of finished sessions, as in the log and the metrics. The metrics contain each of them
+/// from the start, so that a rate includes the first count.
 const RESULTS: [&str; 7] =
     ["served", "unreachable", "forbidden", "congested", "reset", "without room", "pushed out"];
 
-/// What was counted since the gateway was started.
+/// Counters since the start of the gateway.
 #[derive(Default)]
 struct Totals {
     results: BTreeMap<&'static str, u64>,
@@ -222,7 +233,7 @@ impl Totals {
     }
 }
 
-/// What there is to say, about which sender, and of which kind it is.
+/// The log line of an event, with the sender's address and the kind of the line.
 fn line(event: &GatewayEvent) -> (SocketAddr, (Class, &'static str), String) {
     match event {
         GatewayEvent::Full { peer, of_one_host } => {
@@ -252,7 +263,7 @@ fn line(event: &GatewayEvent) -> (SocketAddr, (Class, &'static str), String) {
                 (0, 0, _) if congested > 0 => {
                     ((Class::Refused, "congested"), "was told to call later: there is no room".to_owned())
                 }
-                // Whatever its sender does after it was told.
+                // The node was unreachable, whatever the sender did after the answer.
                 (0, 0, _) if unreachable > 0 => unreached,
                 (0, 0, _) if refused.total() > refused.silent => (is_refused, "reset".to_owned()),
                 (_, _, 1..) => (is_refused, "reset: it did not say what it wants".to_owned()),
@@ -261,9 +272,9 @@ fn line(event: &GatewayEvent) -> (SocketAddr, (Class, &'static str), String) {
                 }
                 (0, 0, 0) => unreached,
             };
-            // A sender that has heard that all is there hangs up with acknowledgements unread,
-            // which resets the connection. One that was told that the node is not reached does so
-            // too.
+            // A sender that knows the file is complete closes its connection with acknowledgements
+            // unread, which resets it. The same holds for a sender that was told the node is
+            // unreachable. Neither is an error.
             let is_end = |e: &LineError| {
                 opened + unreachable > 0
                     && e.leg.is_none()
@@ -282,8 +293,8 @@ mod tests {
 
     use super::*;
 
-    /// What the kernel says of a connection after its work is done is no news; what keeps work from
-    /// being done is.
+    /// A connection error after the end of the work is not logged; an error that prevents the work
+    /// is.
     #[test]
     fn a_sender_that_hangs_up_when_all_is_there_leaves_no_error_in_the_log() {
         let [sender, node] = [1, 2].map(|port| SocketAddr::from(([127, 0, 0, 1], port)));
@@ -302,7 +313,7 @@ mod tests {
         assert!(said(0, None, reset).contains("; 127.0.0.1:1: "));
     }
 
-    /// Also if its sender stays until it is reset, or is silent.
+    /// This holds whether the sender stays until it is reset or falls silent.
     #[test]
     fn a_session_whose_node_was_called_in_vain_is_unreachable() {
         let [peer, node] = [1, 2].map(|port| SocketAddr::from(([127, 0, 0, 1], port)));

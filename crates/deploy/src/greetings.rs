@@ -1,5 +1,5 @@
-//! Numbers of greetings that were here already, stored across restarts: what was recorded before
-//! one is refused after it.
+//! Stores the numbers of greetings across restarts, so that a recorded greeting from before a
+//! restart is refused.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,18 +12,20 @@ use anabranch_secure::{Ledger, PublicKey};
 use crate::files::{usual_folder, write_whole};
 use crate::log::Entry;
 
-/// The highest number of each sender. One is enough: numbers grow.
+/// Highest greeting number of each sender. One number suffices, since numbers only grow.
 type Floors = BTreeMap<PublicKey, u64>;
 
-/// The folder of `--state`, systemd's `$STATE_DIRECTORY` or the usual one.
+/// The folder for state: `--state`, systemd's `$STATE_DIRECTORY`, or the default folder.
 pub(crate) fn state_folder(said: Option<&Path>) -> Option<PathBuf> {
     let given = std::env::var_os("STATE_DIRECTORY").map(PathBuf::from).filter(|path| path.is_absolute());
     said.map(Path::to_owned).or(given).or_else(usual_folder)
 }
 
-/// What the `role` that listens on this port has stored in `--state`, systemd's `$STATE_DIRECTORY`
-/// or the usual folder, and what stores more. `None` if what is stored cannot be read; a warning
-/// says so, and another that nothing more can be stored.
+/// Reads the stored numbers of the `role` that listens on `port`, and returns them with the ledger
+/// that stores later ones.
+///
+/// Returns `None` if stored numbers exist but cannot be read; a warning is logged. Another warning
+/// is logged if no further numbers can be stored.
 pub(crate) fn stored(said: Option<&Path>, role: &str, own: PublicKey, port: u16) -> Option<(Floors, Ledger)> {
     let folder = state_folder(said);
     let own = own.to_string();
@@ -40,18 +42,20 @@ pub(crate) fn stored(said: Option<&Path>, role: &str, own: PublicKey, port: u16)
     };
     let (folder, place, floors) = found.inspect_err(|why| warn(why)).ok()?;
     let made = fs::create_dir_all(&folder).map_err(|e| format!("cannot make {}: {e}", folder.display()));
-    // Numbers that were read count, even if the disk takes no further ones.
+    // The numbers that were read still apply if the disk accepts no further ones.
     let written = made.and_then(|()| write(&place, &floors)).inspect_err(|why| warn(why));
     Some((floors.clone(), ledger(place, floors, written.is_err())))
 }
 
-/// Stores numbers in `place`; `warned` if a warning says already that it cannot be written.
+/// Returns the ledger that writes numbers to `place`. `warned` means that a warning about a failed
+/// write was already logged.
 fn ledger(place: PathBuf, floors: Floors, warned: bool) -> Ledger {
     let (stored, warned) = (Mutex::new(floors), AtomicBool::new(warned));
     Box::new(move |sender, number| {
         let mut floors = stored.lock().unwrap_or_else(PoisonError::into_inner);
         floors.insert(sender, number);
-        // A full disk must not end the service.
+        // A full disk must not end the service: it only weakens the protection after the next
+        // restart.
         match write(&place, &floors) {
             Ok(()) => warned.store(false, Ordering::Relaxed),
             Err(why) if !warned.swap(true, Ordering::Relaxed) => {
@@ -65,7 +69,7 @@ fn ledger(place: PathBuf, floors: Floors, warned: bool) -> Ledger {
     })
 }
 
-/// A line for each sender.
+/// Reads the numbers: one line per sender.
 fn read(place: &Path) -> Result<Floors, String> {
     let text = match fs::read_to_string(place) {
         Ok(text) => text,

@@ -1,4 +1,4 @@
-//! `anabranch key`: make keys, show what others may know of them, sign files.
+//! `anabranch key`: make keys, print public keys, sign and verify files.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -12,37 +12,37 @@ use crate::files::{check_apart, digest, write_whole};
 use crate::keys::{in_file, read_signature, warn_if_open};
 use crate::output;
 
-/// Keys of senders, gateways and nodes.
+/// Commands for keys of senders, gateways and nodes.
 #[derive(Debug, clap::Subcommand)]
 pub enum Command {
-    /// Make keys: NAME.key, which is secret, and NAME.pub, which is for others
+    /// Make key pairs: NAME.key is secret, NAME.pub is for the peers
     New(New),
-    /// Print what others may know of a secret key
+    /// Print the public key of a secret key
     Public(Public),
-    /// Sign a file, for nodes that take only what is signed: the signature goes into FILE.sig
+    /// Sign a file for nodes with --signers; the signature is written to FILE.sig
     Sign(Sign),
-    /// Check a signature
+    /// Check the signature of a file
     Verify(Verify),
 }
 
 /// What a key is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
 enum Kind {
-    /// Who a sender, a gateway or a node is (X25519).
+    /// Identifies a sender, a gateway or a node (X25519).
     Identity,
-    /// Who signs files (Ed25519).
+    /// Signs files and manifests (Ed25519).
     Signing,
-    /// A secret that a sender and a node share.
+    /// Secret shared by a sender and a node.
     Psk,
 }
 
 /// Options of `key new`.
 #[derive(Debug, clap::Args)]
 pub struct New {
-    /// Names of the keys, as paths without an extension
+    /// Paths of the new keys, without an extension
     #[arg(required = true, value_name = "NAME")]
     names: Vec<PathBuf>,
-    /// What they are for
+    /// Kind of the keys
     #[arg(long, value_enum, default_value_t = Kind::Identity)]
     kind: Kind,
 }
@@ -50,19 +50,19 @@ pub struct New {
 /// Options of `key public`.
 #[derive(Debug, clap::Args)]
 pub struct Public {
-    /// The file with the secret key
+    /// File with the secret key
     file: PathBuf,
 }
 
 /// Options of `key sign`.
 #[derive(Debug, clap::Args)]
 pub struct Sign {
-    /// The file to sign
+    /// File to sign
     file: PathBuf,
-    /// The file with the signing key
+    /// File with the secret signing key
     #[arg(long, value_name = "FILE")]
     key: PathBuf,
-    /// Put the signature there [default: FILE.sig]
+    /// Write the signature to this file [default: FILE.sig]
     #[arg(long, value_name = "PATH")]
     out: Option<PathBuf>,
 }
@@ -70,20 +70,20 @@ pub struct Sign {
 /// Options of `key verify`.
 #[derive(Debug, clap::Args)]
 pub struct Verify {
-    /// The file that is signed
+    /// Signed file
     file: PathBuf,
-    /// The file with the signer's public key
+    /// File with the signer's public key
     #[arg(long, value_name = "FILE")]
     key: PathBuf,
-    /// The signature [default: FILE.sig]
+    /// File with the signature [default: FILE.sig]
     #[arg(long, value_name = "PATH")]
     signature: Option<PathBuf>,
 }
 
-/// Makes, shows and uses keys.
+/// Runs a command for keys.
 ///
 /// # Errors
-/// A file that cannot be read or written, and a signature that does not hold.
+/// A file cannot be read or written, or a signature is invalid.
 pub fn main(command: &Command) -> Result<(), Error> {
     match command {
         Command::New(new) => new.names.iter().try_for_each(|name| make(name, new.kind)),
@@ -127,7 +127,7 @@ fn make(name: &Path, kind: Kind) -> Result<(), Error> {
     Ok(())
 }
 
-/// Never over a key that is there.
+/// Writes a new file with this mode; never replaces an existing key.
 fn write_new(path: &Path, mode: u32, text: &str) -> Result<(), Error> {
     let mut options = File::options();
     let file = options.write(true).create_new(true).mode(mode).open(path);
@@ -137,7 +137,7 @@ fn write_new(path: &Path, mode: u32, text: &str) -> Result<(), Error> {
         _ => Error::unwritable(path, &error),
     })?;
     file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).map_err(|error| {
-        // It is ours, and half a key is none.
+        // This process created the file, and an incomplete key is useless.
         let _ = fs::remove_file(path);
         Error::unwritable(path, &error)
     })
@@ -180,7 +180,7 @@ impl Verify {
     }
 }
 
-/// FILE.sig.
+/// Default path of a signature: FILE.sig.
 fn beside(file: &Path) -> PathBuf {
     let mut path = file.as_os_str().to_owned();
     path.push(".sig");

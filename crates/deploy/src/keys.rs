@@ -1,4 +1,4 @@
-//! Keys on the command line and in files: who we are, whom we know, and what may go without.
+//! Keys on the command line and in files: the own key, the keys of peers, and `--insecure`.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -17,7 +17,7 @@ use crate::error::Error;
 use crate::log::Entry;
 use crate::{envelope, greetings};
 
-/// `HOST[:PORT][=KEY]`: a gateway and its public key, as text or as the file that has it.
+/// A gateway with its optional public key, as text or as a file: `HOST[:PORT][=KEY]`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct GatewayName {
     endpoint: Endpoint,
@@ -34,54 +34,58 @@ impl FromStr for GatewayName {
 }
 
 impl GatewayName {
-    /// The gateway's first address, with `port` unless one was given, and its key.
+    /// The gateway's first address, with `port` as the default port, and its key.
     ///
     /// # Errors
-    /// A name that does not resolve, a key that cannot be read.
+    /// The name does not resolve, or the key cannot be read.
     pub fn resolve(&self, port: u16) -> Result<KnownGateway, Error> {
         let key = self.key.as_deref().map(public).transpose()?;
         Ok(KnownGateway { address: self.endpoint.resolve(port)?, key })
     }
 
-    /// Without the key.
+    /// The gateway's name without the key.
     pub(crate) fn text(&self) -> &str {
         self.endpoint.text()
     }
 }
 
-/// What a node wants to know of those who send to it.
+/// Options of a node about its own key and its senders.
 #[derive(Debug, clap::Args)]
 pub struct OfNode {
-    /// The node's secret key: a file that `anabranch key new` has made
+    /// File with the node's secret key, made by `anabranch key new`
     #[arg(long, value_name = "FILE", requires = "senders")]
     key: Option<PathBuf>,
-    /// Take files only from senders with these public keys, each as text or in a file
+    /// Take files only from senders with these public keys, each given as text or as a file
     #[arg(long, value_name = "KEY|FILE,...", value_delimiter = ',', requires = "key")]
     senders: Vec<String>,
-    /// Take files also from senders with one of these pre-shared keys: files that
-    /// `anabranch key new --kind psk` has made. Each key is a sender of its own
+    /// Also take files from senders with one of these pre-shared keys.
+    ///
+    /// Each key is in a file made by `anabranch key new --kind psk`, and counts as one sender.
     #[arg(long, value_name = "FILE,...", value_delimiter = ',')]
     psk: Vec<PathBuf>,
-    /// Do not believe these keys of senders and signers, whatever other options say: either half of
-    /// a pair, or a pre-shared key, each as text or in a file, which may be empty
+    /// Reject these keys of senders and signers even if other options name them.
+    ///
+    /// Each is a public, secret or pre-shared key, given as text or as a file, which may be empty.
     #[arg(long, value_name = "KEY|FILE,...", value_delimiter = ',', conflicts_with = "insecure")]
     revoked: Vec<String>,
-    /// Store here which greetings were seen, so that none is answered again after a restart, and
-    /// the highest sequence number of manifests [default: $STATE_DIRECTORY,
-    /// $XDG_STATE_HOME/anabranch or ~/.local/state/anabranch]
+    /// Folder for state that must survive a restart [default: $STATE_DIRECTORY,
+    /// $XDG_STATE_HOME/anabranch or ~/.local/state/anabranch].
+    ///
+    /// It holds the numbers of greetings, so that recorded ones are refused, and the highest
+    /// sequence numbers of manifests.
     #[arg(long, value_name = "DIR")]
     state: Option<PathBuf>,
-    /// Take files from anybody, and encrypt nothing: for networks whose every host is trusted
+    /// Take files from any sender, without encryption; only for networks in which every host is
+    /// trusted
     #[arg(long, conflicts_with_all = ["key", "senders", "psk"])]
     insecure: bool,
-    /// Take only files that the owner of one of these Ed25519 keys has signed, each as text or in a
-    /// file
+    /// Take only files signed with one of these Ed25519 keys, each given as text or as a file
     #[arg(long, value_name = "KEY|FILE,...", value_delimiter = ',')]
     signers: Vec<String>,
 }
 
 impl OfNode {
-    /// Whom it takes files from; `None` if from anybody.
+    /// The senders whose files the node takes; `None` means any sender.
     pub(crate) fn who(&self) -> Result<Option<WhoMay>, Error> {
         if self.insecure {
             return Ok(None);
@@ -97,17 +101,18 @@ impl OfNode {
         Ok(Some(WhoMay { own: self.key.as_deref().map(secret).transpose()?, senders, shared }))
     }
 
-    /// Whose signatures it wants; nobody's if there are none.
+    /// The signers of which the node requires a signature; empty if it requires none.
     pub(crate) fn signers(&self) -> Result<Vec<VerifyingKey>, Error> {
         let keys = self.trusted()?;
         if keys.is_empty() && !self.signers.is_empty() {
-            // Without signers the node would take unsigned files.
+            // Without any signer the node would accept unsigned files.
             return Err(Error::input("--revoked has all keys of --signers").with_hint("name another signer"));
         }
         Ok(keys)
     }
 
-    /// The keys of `--signers` that are not revoked, for a node that wants signatures already.
+    /// The keys of `--signers` that are not revoked. Unlike [`OfNode::signers`], an empty result is
+    /// allowed: a running node that requires signatures keeps requiring them.
     pub(crate) fn trusted(&self) -> Result<Vec<VerifyingKey>, Error> {
         let revoked = revoked(&self.revoked)?;
         let mut keys = verifying(&self.signers)?;
@@ -115,12 +120,12 @@ impl OfNode {
         Ok(keys)
     }
 
-    /// The folder for what must outlast a restart.
+    /// The folder for state that must survive a restart.
     pub(crate) fn state(&self) -> Option<PathBuf> {
         greetings::state_folder(self.state.as_deref())
     }
 
-    /// Refuses what was said before the node was started.
+    /// Restores the replay protection: greetings from before the start are refused.
     pub(crate) fn remember(&self, keys: &NodeKeys, port: u16) {
         let Some(own) = keys.public() else { return };
         if let Some((floors, ledger)) = greetings::stored(self.state.as_deref(), "node", own, port) {
@@ -129,7 +134,7 @@ impl OfNode {
     }
 }
 
-/// Signers' public keys, each as text or in a file.
+/// Public keys of signers, each as text or as a file.
 pub(crate) fn verifying(texts: &[String]) -> Result<Vec<VerifyingKey>, Error> {
     let keys = texts.iter().map(|text| {
         let keys = all(text, in_file)?.into_iter().map(|key| match key {
@@ -141,30 +146,33 @@ pub(crate) fn verifying(texts: &[String]) -> Result<Vec<VerifyingKey>, Error> {
     Ok(keys.collect::<Result<Vec<_>, _>>()?.concat())
 }
 
-/// What a gateway wants to know of those whom it serves.
+/// Options of a gateway about its own key and its senders.
 #[derive(Debug, clap::Args)]
 pub struct OfGateway {
-    /// The gateway's secret key: a file that `anabranch key new` has made
+    /// File with the gateway's secret key, made by `anabranch key new`
     #[arg(long, value_name = "FILE", requires = "senders")]
     key: Option<PathBuf>,
-    /// Serve only senders with these public keys, each as text or in a file
+    /// Serve only senders with these public keys, each given as text or as a file
     #[arg(long, value_name = "KEY|FILE,...", value_delimiter = ',', requires = "key")]
     senders: Vec<String>,
-    /// Do not serve senders with these keys, whatever --senders says: either half of a pair, each
-    /// as text or in a file, which may be empty
+    /// Reject these keys of senders even if --senders names them.
+    ///
+    /// Each is a public or secret key, given as text or as a file, which may be empty.
     #[arg(long, value_name = "KEY|FILE,...", value_delimiter = ',', conflicts_with = "insecure")]
     revoked: Vec<String>,
-    /// Store here which greetings were seen, so that none is served again after a restart [default:
-    /// $STATE_DIRECTORY, $XDG_STATE_HOME/anabranch or ~/.local/state/anabranch]
+    /// Folder for state that must survive a restart [default: $STATE_DIRECTORY,
+    /// $XDG_STATE_HOME/anabranch or ~/.local/state/anabranch].
+    ///
+    /// It holds the numbers of greetings, so that recorded ones are refused.
     #[arg(long, value_name = "DIR")]
     state: Option<PathBuf>,
-    /// Serve anybody: for networks whose every host is trusted
+    /// Serve any sender; only for networks in which every host is trusted
     #[arg(long, conflicts_with_all = ["key", "senders"])]
     insecure: bool,
 }
 
 impl OfGateway {
-    /// `None` if it serves anybody.
+    /// The keys with which the gateway checks senders; `None` means any sender.
     pub(crate) fn door(&self) -> Result<Option<Arc<Doorkeeper>>, Error> {
         match &self.key {
             _ if self.insecure => Ok(None),
@@ -173,7 +181,7 @@ impl OfGateway {
         }
     }
 
-    /// Whose senders it serves.
+    /// The keys of `--senders` that are not revoked.
     pub(crate) fn served(&self) -> Result<Vec<PublicKey>, Error> {
         let revoked = revoked(&self.revoked)?;
         let mut senders = publics(&self.senders)?;
@@ -181,7 +189,7 @@ impl OfGateway {
         Ok(senders)
     }
 
-    /// Refuses what was said before the gateway was started.
+    /// Restores the replay protection: greetings from before the start are refused.
     pub(crate) fn remember(&self, door: &Doorkeeper, port: u16) {
         if let Some((floors, ledger)) =
             greetings::stored(self.state.as_deref(), "gateway", door.public(), port)
@@ -191,43 +199,47 @@ impl OfGateway {
     }
 }
 
-/// Who a sender is, and how it knows its node.
+/// Options of a sender about its own key and its node.
 #[derive(Debug, clap::Args)]
 pub struct OfSender {
-    /// The sender's secret key: a file that `anabranch key new` has made
+    /// File with the sender's secret key, made by `anabranch key new`
     #[arg(long, value_name = "FILE", requires = "to")]
     key: Option<PathBuf>,
-    /// The node's public key, as text or in a file
+    /// Public key of the node, given as text or as a file
     #[arg(long, value_name = "KEY|FILE", requires = "key", conflicts_with = "psk")]
     node_key: Option<String>,
-    /// The pre-shared key that the node has too, in a file. --key is for the gateways then
+    /// File with the key that sender and node share.
+    ///
+    /// The key of --key then only identifies the sender to the gateways.
     #[arg(long, value_name = "FILE", requires = "key")]
     psk: Option<PathBuf>,
-    /// The signature of the file, for nodes that take only what is signed: a file that
-    /// `anabranch key sign` has made
+    /// Signature of the file, made by `anabranch key sign`, for nodes with --signers
     #[arg(long, value_name = "FILE", requires = "to")]
     signature: Option<PathBuf>,
-    /// The manifest of the file, for nodes with --vendor and --class: a file that
-    /// `anabranch manifest create` has made
+    /// Manifest of the file, made by `anabranch manifest create`, for nodes with --vendor and
+    /// --class
     #[arg(long, value_name = "FILE", requires = "to")]
     manifest: Option<PathBuf>,
-    /// Encrypt nothing: for networks whose every host is trusted
+    /// Send without encryption; only for networks in which every host is trusted
     #[arg(long, requires = "to", conflicts_with_all = ["key", "node_key", "psk"])]
     insecure: bool,
 }
 
 impl OfSender {
-    /// The file's signature, if there is one.
+    /// The file's signature, if `--signature` was given.
     pub(crate) fn signature(&self) -> Result<Option<[u8; 64]>, Error> {
         self.signature.as_deref().map(|path| read_signature(path).map(|signature| signature.0)).transpose()
     }
 
-    /// The manifest of `file`, if there is one.
+    /// The file's manifest, if `--manifest` was given.
+    ///
+    /// # Errors
+    /// It cannot be read, or describes another file.
     pub(crate) fn manifest(&self, file: &FileDigest) -> Result<Option<Vec<u8>>, Error> {
         self.manifest.as_deref().map(|path| envelope::for_file(path, file)).transpose()
     }
 
-    /// `None` if nothing is encrypted.
+    /// The keys of sender and node; `None` if nothing is encrypted.
     pub(crate) fn keys(&self) -> Result<Option<Arc<SenderKeys>>, Error> {
         if self.insecure {
             return Ok(None);
@@ -263,7 +275,7 @@ fn wrong(place: &str, wanted: &'static str, is: &'static str) -> Error {
     Error::input(format!("{place}: {}", BadKey::Other { wanted, is })).with_hint(hint)
 }
 
-/// The keys of a file.
+/// Reads the keys of a file, at least one.
 pub(crate) fn in_file(path: &Path) -> Result<Vec<KeyText>, Error> {
     let keys = any_in_file(path)?;
     if keys.is_empty() {
@@ -273,7 +285,7 @@ pub(crate) fn in_file(path: &Path) -> Result<Vec<KeyText>, Error> {
     Ok(keys)
 }
 
-/// The keys of a file, or none.
+/// Reads the keys of a file, which may be empty.
 fn any_in_file(path: &Path) -> Result<Vec<KeyText>, Error> {
     let text =
         fs::read_to_string(path).map_err(|e| Error::unreadable(path, &e).with_hint("name a file of keys"))?;
@@ -283,7 +295,7 @@ fn any_in_file(path: &Path) -> Result<Vec<KeyText>, Error> {
     })
 }
 
-/// A key as text, or all that `read` finds in a file.
+/// The key that `text` is, or all keys that `read` finds in the file of that name.
 fn all(text: &str, read: fn(&Path) -> Result<Vec<KeyText>, Error>) -> Result<Vec<KeyText>, Error> {
     match text.parse() {
         Ok(key) => Ok(vec![key]),
@@ -292,8 +304,8 @@ fn all(text: &str, read: fn(&Path) -> Result<Vec<KeyText>, Error>) -> Result<Vec
     }
 }
 
-/// The keys that are not to be believed, each as the line that a peer with it is known by: that of
-/// the public part of a pair.
+/// The revoked keys, each as the line that identifies a peer. For a key pair that is the public
+/// key, whichever half was given.
 fn revoked(texts: &[String]) -> Result<Vec<String>, Error> {
     let mut lines = Vec::new();
     for text in texts {
@@ -303,8 +315,8 @@ fn revoked(texts: &[String]) -> Result<Vec<String>, Error> {
     Ok(lines)
 }
 
-/// All pre-shared keys of these files. A name is the file's and, where that has several, the key's
-/// place in it.
+/// All pre-shared keys of these files with their names. A name is the file's path and the key's
+/// position in the file, counted from 1.
 fn named(paths: &[PathBuf]) -> Result<Vec<(Arc<str>, SharedKey)>, Error> {
     let mut named: Vec<(Arc<str>, SharedKey)> = Vec::new();
     for path in paths {
@@ -338,7 +350,7 @@ fn public(text: &str) -> Result<PublicKey, Error> {
     }
 }
 
-/// The one key of a file, if it is of the right kind, which is secret.
+/// The only key of a file that must hold one secret key of the kind that `pick` selects.
 fn one<T>(path: &Path, kind: &'static str, pick: impl Fn(&KeyText) -> Option<T>) -> Result<T, Error> {
     let picked = match &in_file(path)?[..] {
         [key] => pick(key).ok_or_else(|| wrong(&path.display().to_string(), kind, key.kind())),
@@ -359,7 +371,7 @@ fn shared(path: &Path) -> Result<SharedKey, Error> {
     one(path, "psk", |key| if let KeyText::Shared(key) = key { Some(key.clone()) } else { None })
 }
 
-/// A secret that others may read is none.
+/// Warns if other users can read a secret file.
 pub(crate) fn warn_if_open(path: &Path) {
     use std::os::unix::fs::PermissionsExt;
     if path.metadata().is_ok_and(|meta| meta.permissions().mode() & 0o077 != 0) {
@@ -368,12 +380,13 @@ pub(crate) fn warn_if_open(path: &Path) {
     }
 }
 
-/// A signature, as `key sign` has written it.
+/// Reads a signature that `key sign` has written.
 pub(crate) fn read_signature(path: &Path) -> Result<Signature, Error> {
     const HINT: &str =
         "`anabranch key sign` makes signatures; `--manifest` takes what `anabranch manifest create` makes";
     let mut octets = Vec::new();
-    // A signature has 128 digits: more is another file, maybe a long one.
+    // A signature has 128 hexadecimal digits. The limit keeps a wrong, maybe very long file out of
+    // memory.
     let read = File::open(path).and_then(|file| file.take(1 << 10).read_to_end(&mut octets));
     read.map_err(|e| Error::unreadable(path, &e).with_hint(HINT))?;
     let text = String::from_utf8_lossy(&octets);

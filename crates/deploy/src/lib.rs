@@ -1,17 +1,16 @@
-//! The deployed programs of SET: `gateway`, `node`, `push` and `key`, each as a command with
-//! options and as a function.
+//! The deployed programs of SET: `gateway`, `node`, `push` and `key`, each as clap options and a
+//! function.
 //!
-//! `anabranch` has them beside the simulator; `anabranch-gateway`, `anabranch-node` and
-//! `anabranch-push` are programs of one command each, for machines that have room for nothing else.
-//! Neither simulator nor laboratory nor tables are linked into them.
+//! `anabranch` contains all of them beside the simulator. `anabranch-gateway`, `anabranch-node` and
+//! `anabranch-push` are small programs with one command each, without simulator and experiments.
 //!
 //! The library also holds what every program of this workspace shares: [`error`] (messages, hints,
 //! exit codes), [`output`] (standard output), [`files`] (files that are there whole or not at all),
 //! [`config`] (`--config`), [`programs`] (their command lines), [`service`] (signals, systemd) and [`endpoint`].
 
 #![forbid(unsafe_code)]
-// They panic if the reader has gone away: see `anabranch_deploy::say` and
-// `anabranch_deploy::output`.
+// `eprintln!` and `println!` panic if the reader of the stream has gone: use
+// `anabranch_deploy::say` and `anabranch_deploy::output`.
 #![cfg_attr(not(test), deny(clippy::print_stderr, clippy::print_stdout))]
 
 mod calendar;
@@ -41,7 +40,7 @@ use clap::{Command, FromArgMatches};
 
 use crate::error::Error;
 
-/// The exit code of a program's outcome, after its error is printed on standard error.
+/// Prints the error of a program, if any, and returns its exit code.
 #[must_use]
 pub fn exit(outcome: Result<(), Error>) -> ExitCode {
     match outcome {
@@ -54,7 +53,7 @@ pub fn exit(outcome: Result<(), Error>) -> ExitCode {
     }
 }
 
-/// Runs a program that is one command: reads its options and the file of `--config`, then calls
+/// Runs a program with one command: parses its options and the file of `--config`, then calls
 /// `main`.
 pub fn alone<A: FromArgMatches>(program: Command, main: impl FnOnce(A) -> Result<(), Error>) -> ExitCode {
     exit(parsed(&program).and_then(main))
@@ -62,7 +61,7 @@ pub fn alone<A: FromArgMatches>(program: Command, main: impl FnOnce(A) -> Result
 
 fn parsed<A: FromArgMatches>(program: &Command) -> Result<A, Error> {
     let name = program.get_subcommands().next().map_or_else(OsString::new, |c| c.get_name().into());
-    // The file may have any name: a package may rename it, a test may link to it.
+    // Use the definition's name instead of the file's: a package or a link may rename the file.
     let arguments = std::iter::once(name).chain(std::env::args_os().skip(1)).collect();
     let matches = config::matches(program, arguments)?;
     let (_, matches) = matches.subcommand().expect("clap ends the program where the command is missing");

@@ -1,6 +1,6 @@
 //! Log lines on standard error: with a level, as text or as JSON objects.
 //!
-//! A program that has not called [`Logging::start`] writes text and every level.
+//! Before [`Logging::start`] is called, all levels are written as text.
 
 mod limit;
 
@@ -15,14 +15,14 @@ use crate::calendar::rfc3339;
 use crate::error::Error;
 use crate::say;
 
-/// How much a line matters.
+/// Severity of a log line, most severe first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, clap::ValueEnum)]
 pub(crate) enum Level {
     /// The program ends, or a transfer has failed.
     Error,
-    /// The program works, but not as it should.
+    /// The program works, but needs attention.
     Warning,
-    /// What happens.
+    /// Normal operation.
     Info,
 }
 
@@ -45,11 +45,11 @@ enum Format {
 /// Options of the log.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub(crate) struct Logging {
-    /// Write log lines as text, or as one JSON object per line with `time`, `level`, `event` and
+    /// Format of log lines: text, or one JSON object per line with `time`, `level`, `event` and
     /// `message`
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t = Format::Text)]
     log_format: Format,
-    /// Leave out log lines of lower levels
+    /// Log only lines of this level and more severe ones
     #[arg(long, value_name = "LEVEL", value_enum, default_value_t = Level::Info)]
     log_level: Level,
 }
@@ -62,14 +62,14 @@ struct Started {
 static STARTED: OnceLock<Started> = OnceLock::new();
 
 impl Logging {
-    /// Lines of this process are those of `program`, in this format.
+    /// Sets the format and level for this process, whose lines carry the name `program`.
     pub(crate) fn start(self, program: &'static str) {
-        // The first call holds: a process is one program.
+        // A process is one program, so only the first call takes effect.
         let _ = STARTED.set(Started { program, logging: self });
     }
 }
 
-/// One line.
+/// A log line.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
     level: Level,
@@ -80,28 +80,28 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    /// A line of this level. `event` names its kind in one or two words.
+    /// Creates a line of this level. `event` names its kind in one or two words.
     pub(crate) fn new(level: Level, event: &'static str, message: impl Into<String>) -> Self {
         Self { level, event, message: message.into(), hint: None, fields: Map::new() }
     }
 
-    /// What happens.
+    /// Creates a line of level `info`.
     pub(crate) fn info(event: &'static str, message: impl Into<String>) -> Self {
         Self::new(Level::Info, event, message)
     }
 
-    /// The program works, but not as it should.
+    /// Creates a line of level `warning`.
     pub(crate) fn warning(event: &'static str, message: impl Into<String>) -> Self {
         Self::new(Level::Warning, event, message)
     }
 
-    /// Adds a field to the object. Text has it in the message.
+    /// Adds a field to the JSON object. In text format the message already contains it.
     pub(crate) fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.fields.insert(name.to_owned(), value.into());
         self
     }
 
-    /// Adds a hint: in an object a field, in text a line.
+    /// Adds a hint: a field of the JSON object, or a second line of text.
     pub(crate) fn hinted(mut self, hint: &str) -> Self {
         self.hint = Some(hint.to_owned());
         self
@@ -111,7 +111,7 @@ impl Entry {
         self.event
     }
 
-    /// The line, without its end; `None` if lines of its level are left out.
+    /// The line without its line end; `None` if its level is not logged.
     pub(crate) fn line(&self) -> Option<String> {
         let Some(Started { program, logging }) = STARTED.get() else {
             return Some(self.text(None));
@@ -122,13 +122,13 @@ impl Entry {
         })
     }
 
-    /// The line as a result for standard output, of any level, if log lines are objects.
+    /// The line as a JSON object for standard output, whatever its level; `None` in text format.
     pub(crate) fn result(&self) -> Option<String> {
         let Started { program, logging } = STARTED.get()?;
         (logging.log_format == Format::Json).then(|| self.json(program, unix_time()) + "\n")
     }
 
-    /// Writes the line.
+    /// Writes the line to standard error, if its level is logged.
     pub(crate) fn write(&self) {
         if let Some(line) = self.line() {
             say!("{line}");
@@ -161,7 +161,7 @@ impl Entry {
     }
 }
 
-/// The error with which the program ends: in a JSON log an object like the others.
+/// Writes the error that ends the program, in the format of the log.
 pub(crate) fn ended(error: &Error) {
     match STARTED.get() {
         Some(Started { program, logging }) if logging.log_format == Format::Json => {

@@ -1,5 +1,5 @@
-//! `anabranch manifest`: say with a signature which file is for which devices, and which comes
-//! after which.
+//! `anabranch manifest`: signed statements of which file is for which devices, and in which order
+//! files follow each other.
 
 mod expiry;
 pub(crate) mod identifier;
@@ -22,43 +22,46 @@ use crate::mcuboot;
 use crate::output::{self, hex};
 use crate::say;
 
-/// Manifests of firmware: SUIT envelopes.
+/// Commands for firmware manifests, which are SUIT envelopes.
 #[derive(Debug, clap::Subcommand)]
 pub enum Command {
-    /// Sign a manifest of a file, for nodes with --vendor and --class: it goes into FILE.suit
+    /// Sign a manifest of a file for nodes with --vendor and --class; it is written to FILE.suit
     Create(Create),
-    /// Print what a manifest says. Its signature is not checked
+    /// Print the contents of a manifest, without checking its signature
     Show(Show),
-    /// Check a manifest's signature, and that it is about a file
+    /// Check the signature of a manifest and, if a file is given, that the manifest describes it
     Verify(Verify),
 }
 
 /// Options of `manifest create`.
 #[derive(Debug, clap::Args)]
 pub struct Create {
-    /// The file that devices shall get
+    /// File to deliver to devices
     file: PathBuf,
-    /// The file with the signing key
+    /// File with the secret signing key
     #[arg(long, value_name = "FILE")]
     key: PathBuf,
-    /// A number that is higher than those of all earlier files for this component [default: the
-    /// version in the header of an MCUboot image, as 64 bits]
+    /// Sequence number, higher than in all earlier manifests of this component.
+    ///
+    /// The default is the version of an MCUboot image, as a 64-bit number; other files need the
+    /// option.
     #[arg(long, value_name = "N")]
     sequence: Option<u64>,
-    /// Who makes the devices: a UUID, or a domain name that stands for one
+    /// Vendor of the devices: a UUID, or a domain name from which the UUID is derived
     #[arg(long, value_name = "UUID|DOMAIN")]
     vendor: String,
-    /// Which of the vendor's devices: a UUID, or a name that stands for one
+    /// Class of the vendor's devices: a UUID, or a name from which the UUID is derived
     #[arg(long, value_name = "UUID|NAME")]
     class: String,
-    /// Which part of the device
+    /// Component of the device
     #[arg(long, value_name = "NAME", default_value = "firmware")]
     component: Component,
-    /// Nodes do not take the file after this moment: a date such as 2027-01-31 or
-    /// 2027-01-31T12:00:00Z (UTC), or a time from now such as "90 d" [default: never]
+    /// Time after which nodes refuse the file [default: never].
+    ///
+    /// A UTC date such as 2027-01-31 or 2027-01-31T12:00:00Z, or a time from now such as "90 d".
     #[arg(long, value_name = "DATE|DURATION")]
     expires: Option<Expiry>,
-    /// Put the manifest there [default: FILE.suit]
+    /// Write the manifest to this file [default: FILE.suit]
     #[arg(long, value_name = "PATH")]
     out: Option<PathBuf>,
 }
@@ -66,7 +69,7 @@ pub struct Create {
 /// Options of `manifest show`.
 #[derive(Debug, clap::Args)]
 pub struct Show {
-    /// The manifest
+    /// Manifest to print
     manifest: PathBuf,
     /// Print one JSON object
     #[arg(long)]
@@ -76,19 +79,20 @@ pub struct Show {
 /// Options of `manifest verify`.
 #[derive(Debug, clap::Args)]
 pub struct Verify {
-    /// The manifest
+    /// Manifest to check
     manifest: PathBuf,
-    /// The file that it shall be about
+    /// File that the manifest must describe
     file: Option<PathBuf>,
-    /// The signers' public keys, each as text or in a file: one of them must have signed it
+    /// Public keys of the accepted signers, each given as text or as a file; one of them must have
+    /// signed the manifest
     #[arg(long, value_name = "KEY|FILE,...", value_delimiter = ',', required = true)]
     signers: Vec<String>,
 }
 
-/// Makes, shows and checks manifests.
+/// Runs a command for manifests.
 ///
 /// # Errors
-/// A file that cannot be read or written, what is no manifest, and a signature that does not hold.
+/// A file cannot be read or written, a manifest is invalid, or its signature is.
 pub fn main(command: &Command) -> Result<(), Error> {
     match command {
         Command::Create(create) => create.run(),
@@ -97,7 +101,7 @@ pub fn main(command: &Command) -> Result<(), Error> {
     }
 }
 
-/// What a manifest says.
+/// Contents of a manifest, as printed.
 #[derive(Debug, Serialize)]
 struct Said {
     sequence: u64,
@@ -106,12 +110,12 @@ struct Said {
     component: String,
     bytes: u64,
     sha256: String,
-    /// RFC 3339; `null` if it never expires.
+    /// RFC 3339 time; `null` if the manifest never expires.
     expires: Option<String>,
 }
 
-/// A component's name as text, or in CBOR's diagnostic notation if a terminal might take it for
-/// something else.
+/// A component's name as text, or in CBOR diagnostic notation if it has characters that a terminal
+/// could interpret.
 fn name(component: &[u8]) -> String {
     match std::str::from_utf8(component) {
         Ok(text) if component.iter().all(u8::is_ascii_graphic) => text.to_owned(),
@@ -161,8 +165,8 @@ impl Create {
         output::text(&format!("{}\n", path.display()))
     }
 
-    /// The number that was given. One that was not is the version of an MCUboot image, which has to
-    /// be whole in any case.
+    /// The number of `--sequence`, or the version of the MCUboot image. An image must be complete
+    /// in either case.
     fn sequence(&self, file: &mut File, digest: &FileDigest) -> Result<u64, Error> {
         let bad = |error: &dyn std::fmt::Display| Error::input(format!("{}: {error}", self.file.display()));
         let version = match mcuboot::is_image(file).map_err(|error| Error::unreadable(&self.file, &error))? {
@@ -222,7 +226,7 @@ impl Verify {
     }
 }
 
-/// FILE.suit.
+/// Default path of a manifest: FILE.suit.
 fn beside(file: &Path) -> PathBuf {
     let mut path = file.as_os_str().to_owned();
     path.push(".suit");

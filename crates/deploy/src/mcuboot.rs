@@ -1,31 +1,33 @@
-//! Headers of images for the boot loader MCUboot, and whether an image is whole: its lengths and
-//! its SHA-256.
+//! Headers of images for the boot loader MCUboot, and a check that an image is complete: its
+//! lengths and its SHA-256.
 //!
-//! An image is a header, the code, maybe type-length-value entries that the hash covers, and
-//! entries that it does not: the hash itself and signatures, which the boot loader checks. All
-//! numbers are little-endian (MCUboot, `bootutil/image.h`).
+//! An image consists of a header, the code, optional protected type-length-value entries (covered
+//! by the hash), and unprotected entries: the hash itself and signatures, which the boot loader
+//! checks. All numbers are little-endian (MCUboot, `bootutil/image.h`).
 
 use std::fmt;
 use std::io::{self, Read, Seek, SeekFrom};
 
 use sha2::{Digest, Sha256};
 
+/// First four bytes of an image (MCUboot, `IMAGE_MAGIC`).
 const MAGIC: u32 = 0x96f3_b83d;
-/// Octets of the header that mean something.
+/// Length of the header's defined fields, in bytes.
 const HEADER: usize = 32;
-/// What entries begin with, when the hash covers them and when not.
+/// Magic number in front of protected entries, and of unprotected ones.
 const PROTECTED: u16 = 0x6908;
 const UNPROTECTED: u16 = 0x6907;
-/// Octets before entries, and before the value of each.
+/// Length of the magic number and total length in front of entries, and of the type and length in
+/// front of each value, in bytes.
 const HEAD: usize = 4;
-/// The entry with the SHA-256 of all that it covers.
+/// Type of the entry with the SHA-256 of the image.
 const SHA256: u16 = 0x10;
-/// Flags of images whose hash is that of the plaintext.
+/// Flags of encrypted images, whose hash is that of the plaintext.
 const ENCRYPTED: u32 = 0x4 | 0x8;
-/// Octets of all entries behind an image: their length has 16 bits.
+/// Limit on the length of all entries of one kind, in bytes: the length has 16 bits.
 const MOST: usize = 1 << 16;
 
-/// A version, in the order in which versions follow each other.
+/// Version of an image. Ordered: a later version is greater.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct Version {
     major: u8,
@@ -35,7 +37,7 @@ pub(crate) struct Version {
 }
 
 impl Version {
-    /// As one number, which is higher for a later version.
+    /// The version as one number; a later version has a higher number.
     pub(crate) fn number(self) -> u64 {
         u64::from(self.major) << 56
             | u64::from(self.minor) << 48
@@ -50,21 +52,21 @@ impl fmt::Display for Version {
     }
 }
 
-/// A whole image.
+/// A complete image.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Image {
     pub(crate) version: Version,
-    /// Octets that the hash covers, and of the protected entries among them.
+    /// Number of bytes that the hash covers, and the length of the protected entries among them.
     hashed: u64,
     protected: u64,
 }
 
-/// Why a file is no whole image.
+/// Why a file is not a complete image.
 #[derive(Debug)]
 pub(crate) enum BadImage {
-    /// It cannot be read.
+    /// The file cannot be read.
     Read(io::Error),
-    /// What is wrong with it.
+    /// The file is invalid for this reason.
     Not(&'static str),
 }
 
@@ -86,7 +88,7 @@ impl fmt::Display for BadImage {
     }
 }
 
-/// Whether a file begins as an image does. It is read from its start on afterwards.
+/// Whether a file begins like an image. Afterwards the file is positioned at its start.
 pub(crate) fn is_image(file: &mut (impl Read + Seek)) -> io::Result<bool> {
     file.rewind()?;
     let mut magic = Vec::new();
@@ -95,11 +97,11 @@ pub(crate) fn is_image(file: &mut (impl Read + Seek)) -> io::Result<bool> {
     Ok(magic == MAGIC.to_le_bytes())
 }
 
-/// Whether a file of `length` octets is a whole image: what its header says, and the SHA-256 among
-/// its entries.
+/// Checks that a file of `length` bytes is a complete image: the lengths of its header, and the
+/// SHA-256 among its entries.
 pub(crate) fn check(file: &mut (impl Read + Seek), length: u64) -> Result<Image, BadImage> {
     let image = header(file)?;
-    // The entries that the hash covers end where the header says.
+    // The protected entries, which the hash covers, must end where the header says.
     if image.protected > 0 {
         file.seek(SeekFrom::Start(image.hashed - image.protected))?;
         if entries(file, PROTECTED)?.len() as u64 + HEAD as u64 != image.protected {
@@ -128,7 +130,7 @@ pub(crate) fn check(file: &mut (impl Read + Seek), length: u64) -> Result<Image,
     Ok(image)
 }
 
-/// The header alone.
+/// Reads the header only.
 pub(crate) fn header(file: &mut (impl Read + Seek)) -> Result<Image, BadImage> {
     if !is_image(file)? {
         return Err(BadImage::Not("it does not begin with the magic number 0x96f3b83d"));
@@ -149,7 +151,7 @@ pub(crate) fn header(file: &mut (impl Read + Seek)) -> Result<Image, BadImage> {
     Ok(Image { version, hashed: u64::from(header) + u64::from(size) + protected, protected })
 }
 
-/// The entries from here on, behind what they begin with.
+/// Reads the entries at the current position, which must begin with `magic`.
 fn entries(file: &mut impl Read, magic: u16) -> Result<Vec<u8>, BadImage> {
     let mut head = [0; HEAD];
     file.read_exact(&mut head)?;
@@ -162,7 +164,7 @@ fn entries(file: &mut impl Read, magic: u16) -> Result<Vec<u8>, BadImage> {
     Ok(entries)
 }
 
-/// The value of the one entry of this kind.
+/// The value of the entry of this kind, which must occur exactly once.
 fn value(mut entries: &[u8], kind: u16) -> Result<&[u8], BadImage> {
     let mut found = None;
     while let Some((head, rest)) = entries.split_first_chunk::<HEAD>() {

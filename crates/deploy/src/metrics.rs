@@ -1,7 +1,8 @@
-//! `--metrics`: counters over HTTP for a monitoring system, and `/healthz` for a supervisor.
+//! `--metrics`: counters over HTTP for a monitoring system (`/metrics`), and the state of health
+//! for a supervisor (`/healthz`).
 //!
-//! The page is in the text exposition format of Prometheus, version 0.0.4. The server answers GET
-//! and HEAD of two paths, one request per connection (RFC 9112), which is no reason for an HTTP
+//! The page has the text exposition format of Prometheus, version 0.0.4. The server answers GET and
+//! HEAD for two paths, one request per connection (RFC 9112); that is too little to justify an HTTP
 //! library in a program for border routers.
 
 use std::fmt::{Display, Write};
@@ -20,37 +21,38 @@ use crate::error::Error;
 use crate::log::Entry;
 use crate::service;
 
-/// The port of `--metrics` if it names none.
+/// Default port of `--metrics`.
 const PORT: u16 = 47_202;
-/// Connections at once. A further one takes the place of another: see [`Callers`].
+/// Limit on concurrent connections. Beyond it, a new one replaces an old one: see [`Callers`].
 const CALLERS: usize = 8;
-/// Limit on the time for a request, and for an answer.
+/// Time limit for reading a request, and for writing the answer.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Bytes of a request, at most.
+/// Limit on the length of a request, in bytes.
 const REQUEST: usize = 4 << 10;
-/// After an error of the listener (too many descriptors), it rests for this time.
+/// Pause after an error of the listener, for example when the process has no descriptors left.
+/// Without it the accept loop would spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// A page of metrics.
 #[derive(Debug, Default)]
 pub(crate) struct Page(String);
 
-/// A metric's kind.
+/// Kind of a metric.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Kind {
-    /// It only grows, until a restart.
+    /// Grows until a restart.
     Counter,
-    /// It goes up and down.
+    /// Can grow and shrink.
     Gauge,
 }
 
 impl Page {
-    /// A page with what is known of every process.
+    /// Creates a page with the metrics that every process has.
     pub(crate) fn of_process() -> Self {
         let mut page = Self::default();
         page.family("anabranch_build_info", Kind::Gauge, "The program's version; always 1.");
         page.sample("anabranch_build_info", &[("version", env!("CARGO_PKG_VERSION"))], 1);
-        // The names are those of Prometheus' client libraries.
+        // The names are those that the Prometheus client libraries use.
         if let Some(open) = open_descriptors() {
             page.value("process_open_fds", Kind::Gauge, "Number of open file descriptors.", open);
         }
@@ -63,7 +65,7 @@ impl Page {
         page
     }
 
-    /// Begins a family of samples.
+    /// Starts a family of samples.
     pub(crate) fn family(&mut self, name: &str, kind: Kind, help: &str) {
         let kind = match kind {
             Kind::Counter => "counter",
@@ -72,9 +74,9 @@ impl Page {
         let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}");
     }
 
-    /// One sample of the family that was begun last.
+    /// Adds a sample to the last family.
     pub(crate) fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: impl Display) {
-        // No label here has a quote, a backslash or the end of a line, which would want escapes.
+        // No label here contains a quote, a backslash or a line end, so nothing is escaped.
         let labels: Vec<String> = labels.iter().map(|(name, value)| format!("{name}=\"{value}\"")).collect();
         let _ = match labels.is_empty() {
             true => writeln!(self.0, "{name} {value}"),
@@ -82,19 +84,19 @@ impl Page {
         };
     }
 
-    /// A family of one sample.
+    /// Adds a family with one sample.
     pub(crate) fn value(&mut self, name: &str, kind: Kind, help: &str, value: impl Display) {
         self.family(name, kind, help);
         self.sample(name, &[], value);
     }
 
-    /// A counter with one sample for each value of `label`.
+    /// Adds a counter with one sample per value of `label`.
     pub(crate) fn counters(&mut self, name: &str, help: &str, label: &str, samples: &[(&str, u64)]) {
         self.family(name, Kind::Counter, help);
         samples.iter().for_each(|(which, count)| self.sample(name, &[(label, which)], count));
     }
 
-    /// What was refused, and how many log lines about callers were left out.
+    /// Adds the counters of refused connections, and of log lines that were suppressed.
     pub(crate) fn refusals(&mut self, refused: &RefusedCounters, suppressed: u64) {
         let help = "Connections that were reset because of what came on them, by reason.";
         self.counters("anabranch_refused_total", help, "reason", &refused.by_reason());
@@ -104,26 +106,26 @@ impl Page {
 }
 
 fn open_descriptors() -> Option<usize> {
-    // The folder's own descriptor is one of them.
+    // Reading the folder opens a descriptor, which is not counted.
     std::fs::read_dir("/proc/self/fd").ok().map(|entries| entries.count().saturating_sub(1))
 }
 
-/// The second number of `/proc/self/statm`, in pages (proc_pid_statm(5)).
+/// Resident memory in bytes: the second number of `/proc/self/statm`, in pages (proc_pid_statm(5)).
 fn resident_bytes() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/self/statm").ok()?;
     let pages: u64 = text.split_whitespace().nth(1)?.parse().ok()?;
     Some(pages * rustix::param::page_size() as u64)
 }
 
-/// The listener of `--metrics`, if there is one.
+/// Listener of `--metrics`; `None` without the option.
 #[derive(Debug)]
 pub(crate) struct Metrics(Option<TcpListener>);
 
 impl Metrics {
-    /// Listens there. To be called on a runtime.
+    /// Listens at `endpoint`. Must be called on a runtime.
     ///
     /// # Errors
-    /// A name that does not resolve, an address on which it cannot listen.
+    /// The name does not resolve, or the address is not available.
     pub(crate) async fn bind(endpoint: Option<&Endpoint>) -> Result<Self, Error> {
         let Some(endpoint) = endpoint else { return Ok(Self(None)) };
         let address = endpoint.resolve(PORT)?;
@@ -131,24 +133,24 @@ impl Metrics {
         Ok(Self(Some(listener)))
     }
 
-    /// Writes to the log where it listens.
+    /// Logs the address at which it listens.
     pub(crate) fn announce(&self) {
         if let Some(Ok(address)) = self.0.as_ref().map(TcpListener::local_addr) {
             Entry::info("metrics", format!("metrics on http://{address}/metrics")).write();
         }
     }
 
-    /// Answers until it is dropped. `page` is `/metrics`; `health` is `/healthz`: what is wrong, if
-    /// anything is.
+    /// Answers requests until it is dropped. `page` makes `/metrics`; `health` makes `/healthz`,
+    /// with an error if the program cannot do its work.
     pub(crate) async fn serve(&self, page: impl Fn() -> Page, health: impl Fn() -> Result<(), String>) {
         let Some(listener) = &self.0 else { return std::future::pending().await };
-        // What is asked belongs to this task, so that only sockets are waited for elsewhere.
+        // Pages are made on this task, so the spawned tasks only wait for their sockets.
         let mut asking = JoinSet::<Result<Option<Asked>, Elapsed>>::new();
         let mut answering = JoinSet::new();
         let mut callers = Callers::default();
         loop {
             tokio::select! {
-                // A caller that has asked is answered before another caller can take its place.
+                // Answer a caller with a complete request before a new caller can replace it.
                 biased;
                 Some(asked) = asking.join_next() => {
                     let Ok(Ok(Some((stream, host, request)))) = asked else { continue };
@@ -160,8 +162,8 @@ impl Metrics {
                     Ok((stream, peer)) => {
                         let host = peer.ip();
                         callers.add(host, asking.spawn(timeout(PATIENCE, ask(stream, host))));
-                        // The caller that lost its place goes, and what the new one has sent is
-                        // read, before the next accept.
+                        // Let the replaced caller's task end, and the new one read what has already
+                        // arrived, before the next accept.
                         yield_now().await;
                     }
                     Err(_) => sleep(ACCEPT_PAUSE).await,
@@ -171,25 +173,27 @@ impl Metrics {
     }
 }
 
-/// A caller, its host and its request.
+/// A caller with a complete request: its connection, host and request.
 type Asked = (TcpStream, IpAddr, Vec<u8>);
 
-/// The callers that are served, oldest first.
+/// Callers being served, oldest first.
 #[derive(Debug, Default)]
 struct Callers(Vec<(IpAddr, AbortHandle)>);
 
 impl Callers {
     /// Adds a caller. If all places are taken, the oldest caller of the host with the most callers
-    /// is closed: silent callers then delay no other caller, and callers of one host push out each
-    /// other before those of other hosts.
+    /// is closed. So silent callers delay no other caller, and a host with many callers loses its
+    /// own first.
     fn add(&mut self, host: IpAddr, task: AbortHandle) {
         self.0.retain(|(_, task)| !task.is_finished());
         self.0.push((host, task));
         if self.0.len() > CALLERS {
             let count = |host: IpAddr| self.0.iter().filter(|(other, _)| *other == host).count();
+            // The new caller counts as well: if its host has the most callers, one of them gives
+            // way.
             let most = self.0.iter().map(|(host, _)| count(*host)).max();
             let oldest = self.0.iter().position(|(host, _)| Some(count(*host)) == most);
-            // There is one: the vector is not empty.
+            // The vector is not empty, so an oldest caller exists.
             if let Some(at) = oldest {
                 self.0.remove(at).1.abort();
             }
@@ -197,7 +201,7 @@ impl Callers {
     }
 }
 
-/// The head of a request, or as much of it as is allowed.
+/// Reads the head of a request, up to the length limit.
 async fn ask(mut stream: TcpStream, host: IpAddr) -> Option<Asked> {
     let mut request = Vec::new();
     while request.len() < REQUEST && !request.windows(4).any(|end| end == b"\r\n\r\n") {
@@ -215,7 +219,7 @@ async fn say(mut stream: TcpStream, answer: String) {
     let _ = stream.shutdown().await;
 }
 
-/// The whole answer to a request.
+/// The complete answer to a request.
 fn answer(request: &[u8], page: &impl Fn() -> Page, health: &impl Fn() -> Result<(), String>) -> String {
     let head = std::str::from_utf8(request).unwrap_or_default();
     let mut words = head.lines().next().unwrap_or_default().split(' ');
@@ -251,7 +255,7 @@ fn answer(request: &[u8], page: &impl Fn() -> Page, health: &impl Fn() -> Result
 mod tests {
     use super::*;
 
-    /// Callers of a flooded port push out callers of their own host, the oldest first.
+    /// On a flooded port, the oldest caller of the flooding host is replaced first.
     #[test]
     fn a_caller_without_a_place_takes_that_of_the_oldest_caller_of_the_host_with_the_most() {
         crate::service::runtime().unwrap().block_on(async {

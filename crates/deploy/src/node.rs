@@ -34,92 +34,105 @@ use crate::output;
 use crate::say;
 use crate::service::{self, Signals};
 
-/// How long the end of connections may take once a file is there.
+/// Time limit for closing connections after the file was received.
 const FAREWELL: time::Duration = time::Duration::from_secs(2);
 
-/// Between two lines about connections that were refused.
+/// Interval between log lines about refused connections.
 const REFUSALS_EVERY: time::Duration = time::Duration::from_secs(1);
 
 /// Options of `node`.
 ///
-/// It takes files from senders whose keys it knows, encrypted from end to end.
+/// The node takes files from senders whose keys it knows, encrypted from end to end.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// Where senders and gateways call
+    /// Accept senders and gateways at this address and port
     #[arg(long, value_name = "ADDR[:PORT]", default_value = "[::]:47200")]
     listen: Endpoint,
-    /// Put each file there, whole or not at all; `-` is standard output
+    /// Write each received file to this path; `-` is standard output.
+    ///
+    /// An existing file is replaced only when the new one is complete.
     #[arg(long, value_name = "FILE", required_unless_present = "pipe", conflicts_with = "pipe")]
     out: Option<PathBuf>,
-    /// Start this command for each file, with the octets on its standard input as they arrive. The
-    /// sender is told that the file is there when the command has ended well
+    /// Run this shell command for each file, with the file's bytes on its standard input.
+    ///
+    /// The command gets the bytes as they arrive. The sender is told "delivered" only when the
+    /// command exits with 0.
     #[arg(long, value_name = "CMD")]
     pipe: Option<String>,
     #[command(flatten)]
     keys: OfNode,
     #[command(flatten)]
     device: OfDevice,
-    /// Put a file together in this folder before the command is started. A push that is interrupted
-    /// then goes on where it was; without, it begins anew
+    /// Collect the whole file in this folder before the command of --pipe starts.
+    ///
+    /// An interrupted push can then resume instead of starting again.
     #[arg(long, value_name = "DIR", requires = "pipe")]
     spool: Option<PathBuf>,
-    /// Gateways to announce to senders, at most 15, each with its public key as text or in a file
+    /// Announce these gateways to senders, at most 15.
+    ///
+    /// Each may be followed by its public key, as text or as a file.
     #[arg(long, value_name = "HOST[:PORT][=KEY],...", value_delimiter = ',')]
     gateways: Vec<GatewayName>,
-    /// Octets that may wait out of order: at least the sum of the gateways' rates times the longest
-    /// delay
+    /// Size of the reorder buffer.
+    ///
+    /// It must hold the sum of the gateways' rates times the longest round-trip time.
     #[arg(long, value_name = "SIZE", default_value = "4 MiB")]
     buffer: Size,
-    /// Connections at once; further ones are reset
+    /// Limit on concurrent connections; the node resets further ones
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..))]
     connections: u32,
-    /// A connection on which nothing moves for so long is reset, and an unfinished file makes way
-    /// for another
+    /// Reset a connection after this time without any data.
+    ///
+    /// After the same time an unfinished file gives way to another one.
     #[arg(long, value_name = "DURATION", default_value = "60 s", value_parser = Span::positive)]
     idle: Duration,
-    /// Take no file that is longer: its sender is told so before it sends anything
+    /// Refuse files larger than this, before any of their bytes are sent [default: no limit]
     #[arg(long, value_name = "SIZE")]
     max_size: Option<Size>,
-    /// Take no file that would leave less space on the disk
+    /// Refuse files that would leave less free space than this on the disk
     #[arg(long, value_name = "SIZE", default_value = "1 MiB")]
     reserve: Size,
-    /// End after one file
+    /// Exit after receiving one file
     #[arg(long)]
     once: bool,
-    /// Print one JSON object for each file
+    /// Print one JSON object per received file
     #[arg(long)]
     json: bool,
-    /// Nothing on standard error but errors
+    /// Do not log the start of transfers and refused connections.
+    ///
+    /// Refused and failed transfers are still logged.
     #[arg(long, short)]
     quiet: bool,
     #[command(flatten)]
     logging: Logging,
-    /// Answer HTTP requests for /metrics (Prometheus) and /healthz there; without a port that is
-    /// 47202
+    /// Serve metrics and health over HTTP at this address (default port 47202).
+    ///
+    /// The paths are /metrics, in the format of Prometheus, and /healthz.
     #[arg(long, value_name = "ADDR[:PORT]")]
     metrics: Option<Endpoint>,
-    /// Read keys, look up names, say whether the options are good, and end: nothing else is opened,
-    /// nothing written
+    /// Check the options, read the keys and resolve the names, then exit.
+    ///
+    /// No socket is opened and nothing is written.
     #[arg(long)]
     check: bool,
 }
 
-/// A file that is there.
+/// A received file, as it is reported.
 #[derive(Debug, Serialize)]
 struct Received {
-    /// The transfer's number, in hexadecimal.
+    /// Transfer identifier, in hexadecimal.
     transfer: String,
     bytes: u64,
     sha256: String,
-    /// Where it went.
+    /// Destination of the file.
     to: String,
 }
 
 /// Runs a node until it is stopped, or with `--once` until it has received one file.
 ///
 /// # Errors
-/// Options that do not fit, keys that cannot be read, an address on which it cannot listen, a file
-/// that failed.
+/// The options conflict, a key cannot be read, the address is not available, or with `--once` the
+/// file failed.
 pub fn main(arguments: Arguments) -> Result<(), Error> {
     arguments.logging.start("node");
     let address = arguments.listen.resolve(NODE_PORT)?;
@@ -127,6 +140,7 @@ pub fn main(arguments: Arguments) -> Result<(), Error> {
     let signers = arguments.keys.signers()?;
     let device = arguments.device.device()?;
     let images = if arguments.device.mcuboot { Images::Mcuboot } else { Images::Any };
+    // `--check` must not write: the steps below restore state and create files.
     if arguments.check {
         return service::checked("node");
     }
@@ -232,7 +246,8 @@ async fn serve(mut node: Node<Output>, arguments: &Arguments, totals: &RefCell<T
                 let refusal = node.sink().refusal().map(str::to_owned);
                 let why = refusal.unwrap_or_else(|| why(reason, delivered));
                 let line = format!("transfer {id} was refused: {why}");
-                // Without space the node takes no files at all until its operator acts.
+                // Without disk space the node takes no file until its operator acts, so the line is
+                // a warning.
                 let level = if reason == RefuseReason::NoRoom { Level::Warning } else { Level::Info };
                 let entry = Entry::new(level, "refused", line);
                 said.say(entry.with("transfer", id).with("reason", word(reason)));
@@ -267,11 +282,11 @@ async fn serve(mut node: Node<Output>, arguments: &Arguments, totals: &RefCell<T
     }
 }
 
-/// What was said: of connections that were refused a line a second at most, and of transfers what a
-/// [`Log`] admits.
+/// State of the log: at most one line per second about refused connections, and lines about
+/// transfers as the [`Limiter`] admits.
 #[derive(Debug)]
 struct Said {
-    /// Connections refused that a line has told of.
+    /// Number of refused connections in the last line about them.
     total: u64,
     at: Option<Instant>,
     log: Limiter,
@@ -291,9 +306,11 @@ impl Said {
         }
     }
 
-    /// A line about a transfer: senders cause as many as they like.
+    /// Writes a line about a transfer, rate-limited since senders can cause any number of
+    /// transfers.
     fn say(&mut self, entry: Entry) {
-        // The machine does not say from which host a transfer is.
+        // The node's machine does not report the host of a transfer, so all transfers share one
+        // budget.
         let nowhere = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
         let what = (Class::Served, entry.event());
         if let Some(line) = entry.line()
@@ -304,7 +321,7 @@ impl Said {
     }
 }
 
-/// What was counted since the node was started, as of its last event.
+/// Counters since the start of the node, as of the last event.
 #[derive(Default)]
 struct Totals {
     begun: u64,
@@ -355,17 +372,21 @@ impl Totals {
         page
     }
 
-    /// What keeps the node from taking files, if anything does.
+    /// Checks whether the node can take files at present.
+    ///
+    /// # Errors
+    /// Why it cannot: the kernel grants no more connections, the disk has less free space than
+    /// `--reserve`, or the disk cannot be examined.
     fn health(&self, arguments: &Arguments) -> Result<(), String> {
         if self.is_deaf {
             return Err("the kernel hands out no more connections: too many descriptors?".to_owned());
         }
         let place = arguments.out.as_deref().map(folder).or(arguments.spool.as_deref());
-        // Standard output and commands have no disk of ours.
+        // Standard output and commands without a spool use no disk of the node.
         let Some(place) = place.filter(|_| arguments.out.as_deref() != Some("-".as_ref())) else {
             return Ok(());
         };
-        // Health names no files: the port authenticates no caller.
+        // The port does not authenticate callers, so health names no files.
         let disk = if arguments.out.is_some() { "the disk of --out" } else { "the disk of --spool" };
         let free = sink::free(place).map_err(|error| format!("{disk}: {error}"))?;
         let reserve = arguments.reserve.0;
@@ -376,8 +397,8 @@ impl Totals {
     }
 }
 
-/// Every reason with which the output refuses a transfer. Each is a series of the metrics from the
-/// start, so that a rate sees its first count.
+/// Every reason with which the output refuses a transfer. The metrics contain each of them from the
+/// start, so that a rate includes the first count.
 const REASONS: [RefuseReason; 8] = [
     RefuseReason::Unfinished,
     RefuseReason::TooLarge,
@@ -389,7 +410,7 @@ const REASONS: [RefuseReason; 8] = [
     RefuseReason::Image,
 ];
 
-/// A reason as a word.
+/// Name of a reason in logs and metrics.
 fn word(reason: RefuseReason) -> &'static str {
     match reason {
         RefuseReason::Busy => "busy",
@@ -406,7 +427,7 @@ fn word(reason: RefuseReason) -> &'static str {
     }
 }
 
-/// Why a transfer may not begin.
+/// Why a transfer was refused, as text for the log.
 fn why(reason: RefuseReason, delivered: u64) -> String {
     match reason {
         RefuseReason::Unfinished => {
@@ -417,7 +438,7 @@ fn why(reason: RefuseReason, delivered: u64) -> String {
     }
 }
 
-/// The sender shall hear that all is there.
+/// Waits until connections are closed, so that the sender learns that the file was received.
 async fn farewell(mut node: Node<Output>) -> Result<(), Error> {
     let end = async {
         while !node.is_idle() {
@@ -437,8 +458,8 @@ impl Received {
             .with("bytes", *bytes)
             .with("sha256", sha256.as_str())
             .with("to", to.as_str());
-        // A result, not a log line: neither --quiet nor --log-level leaves it out, unless standard
-        // output holds the file.
+        // This is a result, not a log line: neither `--quiet` nor `--log-level` suppresses it,
+        // unless standard output carries the file.
         match arguments.out.as_deref() == Some("-".as_ref()) {
             true if arguments.quiet => Ok(()),
             true => {

@@ -1,5 +1,5 @@
-//! Standard output: the result. Standard error: progress, warnings and errors. The reader of either
-//! may go away.
+//! Standard output for results; standard error for progress, warnings and errors. The reader of
+//! either may have gone.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -13,7 +13,7 @@ pub fn text(text: &str) -> Result<(), Error> {
     print(|out| out.write_all(text.as_bytes()))
 }
 
-/// Prints one object on a line of its own.
+/// Prints one JSON object on a line of its own.
 pub fn json(value: &impl Serialize) -> Result<(), Error> {
     let line = serde_json::to_string(value).expect("our reports are plain data");
     print(|out| writeln!(out, "{line}"))
@@ -21,23 +21,24 @@ pub fn json(value: &impl Serialize) -> Result<(), Error> {
 
 /// Prints a line on standard error, as [`say!`](crate::say) does.
 pub fn line(line: fmt::Arguments<'_>) {
-    // In one piece, so that lines of several processes do not mix. If it cannot be written, the
-    // exit code still says how the program has ended.
+    // Written with one call, so that lines of several processes do not mix. A failed write is
+    // ignored: the exit code still tells how the program ended.
     let _ = io::stderr().lock().write_all(format!("{line}\n").as_bytes());
 }
 
-/// Prints a formatted line on standard error. `eprintln!` panics if the reader of standard error
-/// has gone away or the disk is full, and then a panic's exit code takes the place of the
-/// program's.
+/// Prints a formatted line on standard error.
+///
+/// `eprintln!` panics if the reader of standard error has gone or the disk is full, and the panic's
+/// exit code would replace the program's.
 #[macro_export]
 macro_rules! say {
     ($($part:tt)*) => { $crate::output::line(format_args!($($part)*)) };
 }
 
-/// A figure to four decimals, or to three digits if it is less than a hundredth, without those that
-/// say nothing.
+/// Formats a number with four decimals, or with three significant digits if it is less than 0.01,
+/// without trailing zeros.
 pub fn figure(value: f64) -> String {
-    // A negative zero is a zero.
+    // Turns -0 into 0.
     let value = value + 0.0;
     let decimals = match value.abs() {
         size if size > 0.0 && size < 1e-9 => return format!("{value:.2e}"),
@@ -57,7 +58,7 @@ fn print(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Err
     }
 }
 
-/// Octets in hexadecimal.
+/// Formats bytes in hexadecimal.
 pub fn hex(octets: &[u8]) -> String {
     octets.iter().map(|o| format!("{o:02x}")).collect()
 }

@@ -1,4 +1,4 @@
-//! `push --to`: over this host's network, to a node that somebody has started.
+//! `anabranch push --to`: deliver a file over this host's network to a running node.
 
 mod digests;
 mod once;
@@ -39,60 +39,63 @@ use crate::service::{self, Signals};
 /// Options of `push`.
 #[derive(Debug, Args)]
 pub struct Arguments {
-    /// The file to deliver
+    /// File to deliver; `-` is standard input
     pub file: PathBuf,
-    /// Deliver to the node that listens at this address, over this host's network
+    /// Deliver to the node at this address, over this host's network; the default port is 47200
     #[arg(long, value_name = "HOST[:PORT]")]
     pub to: Option<Endpoint>,
-    /// Go through these gateways, instead of those that the node announces
+    /// Use these gateways instead of those that the node announces
     #[arg(long, value_name = "HOST[:PORT][=KEY],...", value_delimiter = ',', requires = "to")]
     pub via: Vec<GatewayName>,
     /// The sender's keys.
     #[command(flatten)]
     pub keys: OfSender,
-    /// Send at most this rate in total, as in "40 kbit/s" [default: no limit]
+    /// Limit on the total rate, as in "40 kbit/s" [default: no limit]
     #[arg(long, value_name = "RATE", requires = "to")]
     pub rate: Option<Rate>,
-    /// Send at most this rate to each gateway [default: no limit]
+    /// Limit on the rate to each gateway, as in "40 kbit/s" [default: no limit]
     #[arg(long, value_name = "RATE", requires = "to")]
     pub rate_gateway: Option<Rate>,
-    /// If the node is busy, wait in line for so long, and if every gateway is congested, for room
-    /// [default: do not wait]
+    /// Wait up to this time for a busy node or for congested gateways [default: fail at once]
     #[arg(long, value_name = "DURATION", requires = "to", value_parser = Span::positive)]
     pub wait: Option<Duration>,
-    /// If the node or all gateways are lost, try again, until nothing was delivered for so long
-    /// [default: do not try again]
+    /// After losing the node or all gateways, retry until nothing was delivered for this time
+    /// [default: do not retry]
     #[arg(long, value_name = "DURATION", requires = "to", value_parser = Span::positive)]
     pub retry_for: Option<Duration>,
-    /// Begin anew: with a file that has changed since a push of it was interrupted, or at a node
-    /// that has a part of another, which is thrown away
+    /// Deliver the file from its first byte instead of resuming.
+    ///
+    /// This is needed when the file has changed since an interrupted push, or when the node holds
+    /// an unfinished other file, which is then discarded.
     #[arg(long, requires = "to")]
     pub restart: bool,
-    /// Remember here what was not delivered yet, and the digests of what was [default:
+    /// Folder for the state of unfinished pushes and for the digests of files [default:
     /// $XDG_STATE_HOME/anabranch or ~/.local/state/anabranch]
     #[arg(long, value_name = "DIR", requires = "to")]
     pub state: Option<PathBuf>,
-    /// Remember nothing
+    /// Store no state: an interrupted push cannot resume
     #[arg(long, requires = "to", conflicts_with = "state")]
     pub no_resume: bool,
-    /// Use at most that many gateways, or as many as the latency model finds `best` for the file
-    /// and the network [default: all that SET finds good]
+    /// Use at most this number of gateways, or `best` [default: no limit; SET chooses].
+    ///
+    /// `best`, for simulated networks only, uses the number that the latency model predicts to be
+    /// fastest.
     #[arg(long, value_name = "N|best")]
     pub gateways: Option<Wanted>,
-    /// Print one JSON object
+    /// Print the report as one JSON object
     #[arg(long)]
     pub json: bool,
-    /// No progress
+    /// Do not show progress
     #[arg(long, short)]
     pub quiet: bool,
 }
 
-/// How many gateways `--gateways` asks for.
+/// Number of gateways that `--gateways` asks for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Wanted {
-    /// At most that many.
+    /// At most this number.
     AtMost(u32),
-    /// As many as the latency model finds best.
+    /// The number that the latency model finds best.
     Best,
 }
 
@@ -109,15 +112,14 @@ impl FromStr for Wanted {
     }
 }
 
-/// A node that does not answer is asked again after so long, and so often in all: half a minute of
-/// patience.
+/// Time to wait for an answer of the node, and number of requests: together about half a minute.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(8);
 const REQUEST_TRIES: u32 = 4;
 
 /// Delivers a file to the node of `--to`.
 ///
 /// # Errors
-/// The file is not delivered, and why.
+/// Why the file was not delivered.
 pub fn main(arguments: &Arguments) -> Result<(), Error> {
     let Some(node) = &arguments.to else {
         return Err(Error::input("no node was named").with_hint("give its address with --to HOST[:PORT]"));
@@ -157,8 +159,8 @@ pub fn main(arguments: &Arguments) -> Result<(), Error> {
     config.set.congestion_patience = config.set.busy_patience;
     config.rate = arguments.rate.map(|Rate(rate)| rate);
     config.rate_gateway = arguments.rate_gateway.map(|Rate(rate)| rate);
-    // Gateways that were named have the names that they were given; those of a table have ids that
-    // are the node's.
+    // Gateways of `--via` are shown as the user named them; those of the node's table are shown by
+    // the node's identifiers.
     let mut names = Vec::new();
     if !arguments.via.is_empty() {
         names.push(String::new());
@@ -185,8 +187,8 @@ pub fn main(arguments: &Arguments) -> Result<(), Error> {
                 _ => None,
             };
             if again.is_none() {
-                // The node keeps its place for the transfer between two tries, and not after the
-                // last.
+                // Between two tries the node keeps its place for the transfer. After the last one
+                // the place is released.
                 push.cancel();
             }
             push.close().await;
@@ -194,7 +196,8 @@ pub fn main(arguments: &Arguments) -> Result<(), Error> {
             if !arguments.quiet {
                 say!("{failure}; trying again in {} s", pause.as_secs());
             }
-            // What was there before is gone, and what has come since shall stay.
+            // `--restart` has discarded the old part already; the retry must keep what was received
+            // since.
             if let Some(file) = &mut config.set.file
                 && push.establishment().is_some()
             {
@@ -218,9 +221,9 @@ pub fn main(arguments: &Arguments) -> Result<(), Error> {
         }
         match push.outcome() {
             Some(Outcome::Delivered) => state.forget(),
-            // The node has found that these are not the octets that were announced.
+            // The file does not match its digest: a stored digest was stale.
             Some(Outcome::Failed(Failure::Refused(RefuseReason::Digest))) => digests.forget(&digest),
-            // It was not let in.
+            // The transfer never started, so the node holds nothing of it.
             Some(Outcome::Failed(
                 Failure::Refused(_) | Failure::Unfinished(_) | Failure::NodeUnreachable | Failure::NoGateway,
             )) if push.delivered().max(retries.delivered) == 0 => state.forget_if_fresh(),
@@ -228,7 +231,7 @@ pub fn main(arguments: &Arguments) -> Result<(), Error> {
             None => {}
         }
         let mut report = Report::of_deployed(&push, node.text().to_owned(), said, &names);
-        // The last of several tries may not have got as far.
+        // An earlier try may have delivered more than the last one.
         report.delivered_bytes = report.delivered_bytes.max(retries.delivered);
         if arguments.json {
             output::json(&report)?
@@ -239,18 +242,18 @@ pub fn main(arguments: &Arguments) -> Result<(), Error> {
     })
 }
 
-/// Whether a push that has failed is tried again, and when.
+/// Decides whether and when a failed push is retried.
 #[derive(Debug)]
 struct Retries {
-    /// For so long after something was delivered.
+    /// How long to retry after the last progress.
     span: time::Duration,
     since: Instant,
     pause: time::Duration,
-    /// Octets that were delivered so far.
+    /// Number of bytes delivered so far.
     delivered: u64,
 }
 
-/// Between two tries, at first and at most.
+/// First and longest pause between two tries.
 const FIRST_RETRY: time::Duration = time::Duration::from_secs(1);
 const LONGEST_RETRY: time::Duration = time::Duration::from_secs(8);
 
@@ -260,11 +263,12 @@ impl Retries {
         Self { span, since: Instant::now(), pause: FIRST_RETRY, delivered: 0 }
     }
 
-    /// How long to wait after a failure, if it may pass by itself.
+    /// The pause before the next try; `None` if the failure is permanent or the time is over.
     fn after(&mut self, failure: Failure, delivered: u64) -> Option<time::Duration> {
         if delivered > self.delivered {
             (self.delivered, self.since, self.pause) = (delivered, Instant::now(), FIRST_RETRY);
         }
+        // Only failures that can pass by themselves: a refusal would be repeated.
         let passes = matches!(
             failure,
             Failure::NodeUnreachable | Failure::GatewaysLost | Failure::Congested | Failure::Stalled
@@ -275,7 +279,7 @@ impl Retries {
     }
 }
 
-/// The file's octets, and what they are. What can be read twice is not kept.
+/// Opens the file and computes its digest. A regular file is not held in memory.
 fn open(arguments: &Arguments, digests: &mut Digests) -> Result<(PushFile, FileDigest), Error> {
     let path = &arguments.file;
     if is_read_once(path) {
@@ -285,7 +289,7 @@ fn open(arguments: &Arguments, digests: &mut Digests) -> Result<(PushFile, FileD
     Ok((PushFile::OnDisk(file, digest.length), digest))
 }
 
-/// Random, so that a node tells two transfers apart.
+/// Draws a random transfer identifier, so that the node can tell transfers apart.
 fn transfer() -> Result<TransferId, Error> {
     let mut octets = [0; 8];
     let read = File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut octets));
@@ -293,7 +297,7 @@ fn transfer() -> Result<TransferId, Error> {
     Ok(TransferId(u64::from_ne_bytes(octets)))
 }
 
-/// Gateways whose reasons an error names, at most.
+/// Limit on the gateways whose reasons an error names.
 const MOST_REASONS: usize = 4;
 
 /// Why each gateway was lost, in parentheses.
@@ -316,8 +320,7 @@ fn verdict(push: &Push, octets: u64, delivered: u64, config: &PushConfig) -> Res
         push.sessions().any(|session| session.state == State::Closed(Ending::Refused(with)))
     };
     let (forbidden, unreachable) = (refused(SetAckStatus::Forbidden), refused(SetAckStatus::Unreachable));
-    // The node has ended a session that a gateway had opened to it: it knows nothing of the
-    // transfer any more.
+    // The node closed a session that was already open: it no longer knows the transfer.
     let is_forgotten = failure == Failure::GatewaysLost
         && push.sessions().any(|session| {
             session.establishment.is_some() && matches!(session.state, State::Closed(Ending::Stream(_)))
@@ -332,7 +335,7 @@ fn verdict(push: &Push, octets: u64, delivered: u64, config: &PushConfig) -> Res
             let error = push.errors().iter().rfind(|error| error.leg == Some(Leg::Control));
             error.map(|error| format!(" ({}: {})", error.peer, error.error)).unwrap_or_default()
         }
-        // The node has said why.
+        // The node's refusal contains the reason.
         _ => String::new(),
     };
     if let Some(error) = push.unread() {
@@ -349,8 +352,8 @@ fn verdict(push: &Push, octets: u64, delivered: u64, config: &PushConfig) -> Res
         Failure::NodeUnreachable if config.manifest.is_some() => {
             "is `anabranch node` running there, of a version that knows manifests, and does a route lead to it?"
         }
-        // A node does not answer a sender that it does not know: its answer would tell a stranger
-        // that it is there.
+        // A node does not answer unknown senders: an answer would tell a stranger that the node
+        // exists.
         Failure::NodeUnreachable if config.keys.is_some() => {
             "is `anabranch node` running there, do its --senders (or --psk) have this sender's key, is --node-key its own, \
              and does a route lead to it?"

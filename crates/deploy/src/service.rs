@@ -1,5 +1,5 @@
-//! What the commands over this host's network have in common: a runtime, signals, errors of
-//! sockets.
+//! Shared parts of the commands that use this host's network: a runtime, signals, systemd, and
+//! socket errors.
 
 use std::env;
 use std::ffi::OsStr;
@@ -18,7 +18,11 @@ use crate::error::Error;
 use crate::log::{Entry, Level};
 use crate::output;
 
-/// One thread: a push, a gateway and a node are each a few tasks that mostly wait.
+/// Creates a runtime with one thread: a push, a gateway and a node each consist of a few tasks that
+/// mostly wait.
+///
+/// # Errors
+/// The kernel refuses the descriptors that it needs.
 pub fn runtime() -> Result<Runtime, Error> {
     Builder::new_current_thread()
         .enable_all()
@@ -26,21 +30,24 @@ pub fn runtime() -> Result<Runtime, Error> {
         .map_err(|e| Error::missing(format!("cannot wait for sockets: {e}")))
 }
 
-/// Who has had enough.
+/// Why a program was stopped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Stop {
-    /// The person at the keyboard: SIGINT.
+    /// The user interrupted it: SIGINT.
     Interrupted,
-    /// The service manager: SIGTERM, or SIGHUP where SIGHUP does not reload keys.
+    /// The service manager ended it: SIGTERM, or SIGHUP where SIGHUP does not reload keys.
     Asked,
 }
 
-/// Signals, caught from the moment when this is made.
+/// Signals of the process, caught from its creation on.
 #[derive(Debug)]
 pub struct Signals(Vec<(Signal, Stop)>);
 
 impl Signals {
-    /// To be called on a runtime.
+    /// Catches SIGINT, SIGTERM and SIGHUP. Must be called on a runtime.
+    ///
+    /// # Errors
+    /// The signals cannot be caught.
     pub fn catch() -> Result<Self, Error> {
         let catch = |kind, stop| {
             let caught = signal(kind).map_err(|e| Error::missing(format!("cannot catch signals: {e}")))?;
@@ -53,17 +60,17 @@ impl Signals {
         ]))
     }
 
-    /// For a service, whose SIGHUP means something else: that keys are to be read again.
+    /// Catches the signals of a service, for which SIGHUP means to read the keys again.
     ///
     /// # Errors
-    /// Signals cannot be caught.
+    /// The signals cannot be caught.
     pub fn of_service() -> Result<(Self, Hangup), Error> {
         let Self(mut caught) = Self::catch()?;
         let (hangup, _) = caught.pop().expect("SIGHUP is the last");
         Ok((Self(caught), Hangup(hangup)))
     }
 
-    /// The first that comes.
+    /// Waits for the first signal.
     pub fn first(&mut self) -> impl Future<Output = Stop> {
         std::future::poll_fn(|cx| {
             let come =
@@ -78,10 +85,12 @@ impl Signals {
 pub struct Hangup(Signal);
 
 impl Hangup {
-    /// Reads keys again each time that the signal comes. What cannot be read is said, and all stays
-    /// as it was.
+    /// Calls `reload` at each SIGHUP. If it fails, the error is logged and the old keys stay in
+    /// use.
     pub async fn each(&mut self, reload: impl Fn() -> Result<(), Error>) {
         while self.0.recv().await.is_some() {
+            // After RELOADING=1 systemd waits for READY=1, so it is sent whether the reload
+            // succeeds or fails.
             notify("RELOADING=1");
             match reload() {
                 Ok(()) => Entry::info("reloaded", "keys were read again").write(),
@@ -101,7 +110,7 @@ impl Hangup {
 }
 
 impl Stop {
-    /// How a service that was stopped has ended.
+    /// The result of a service that was stopped.
     pub fn verdict(self) -> Result<(), Error> {
         notify("STOPPING=1");
         match self {
@@ -111,18 +120,18 @@ impl Stop {
     }
 }
 
-/// What `--check` says when nothing is wrong.
+/// Prints that the options passed `--check`.
 pub fn checked(program: &str) -> Result<(), Error> {
     output::text(&format!("{program}: the options are good\n"))
 }
 
-/// Tells systemd, if it has started us, that whoever calls is answered from now on.
+/// Tells systemd, if it started this process, that the service answers from now on.
 pub fn ready() {
     notify("READY=1");
 }
 
-/// One datagram to where NOTIFY_SOCKET says, as in sd_notify(3). Without the variable nobody wants
-/// to know; a service manager that cannot be reached finds out by its own time-out.
+/// Sends one datagram to the socket in NOTIFY_SOCKET (sd_notify(3)). Without the variable nothing
+/// is sent. A failure is ignored, since the service manager has a time-out of its own.
 fn notify(state: &str) {
     let Some(path) = env::var_os("NOTIFY_SOCKET") else { return };
     let _ = tell(&path, state);
@@ -130,14 +139,14 @@ fn notify(state: &str) {
 
 fn tell(path: &OsStr, state: &str) -> io::Result<()> {
     let address = match path.as_bytes() {
-        // An abstract name.
+        // A leading `@` marks an abstract socket name.
         [b'@', name @ ..] => net::SocketAddr::from_abstract_name(name)?,
         _ => net::SocketAddr::from_pathname(path)?,
     };
     UnixDatagram::unbound()?.send_to_addr(state.as_bytes(), &address).map(drop)
 }
 
-/// Nobody can call there.
+/// Error for an address at which the program cannot listen.
 pub fn cannot_listen(address: SocketAddr, error: &io::Error) -> Error {
     let message = format!("cannot listen on {address}: {error}");
     match error.kind() {

@@ -1,4 +1,4 @@
-//! `anabranch completions`: the completions of a shell, from the definition of the command line.
+//! `anabranch completions`: shell completions, generated from the definition of the command line.
 
 use anabranch_deploy::error::Error;
 use anabranch_deploy::output;
@@ -8,7 +8,7 @@ use clap_complete::Shell;
 /// Options of `completions`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// For this shell
+    /// Shell to print completions for
     #[arg(value_enum)]
     shell: KnownShell,
 }

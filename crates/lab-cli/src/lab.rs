@@ -1,4 +1,4 @@
-//! `anabranch lab`: the papers' experiments.
+//! `anabranch lab`: the experiments of the papers.
 
 mod progress;
 mod reproduce;
@@ -18,50 +18,52 @@ use clap::Subcommand;
 use crate::sweep;
 use progress::Progress;
 
-/// What `lab` does.
+/// Commands of `lab`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// The experiments with their parameters, defaults and metrics
+    /// List the experiments with their parameters, defaults and metrics
     List {
-        /// One experiment only
+        /// List only this experiment
         name: Option<String>,
-        /// One JSON object a line
+        /// Print one JSON object per line
         #[arg(long)]
         json: bool,
     },
-    /// One point of an experiment, or a grid
+    /// Run one point of an experiment, or a grid of points
     Run(RunArguments),
-    /// Every published table and figure of the papers beside ours, with a verdict for each claim:
-    /// one HTML page, SVG and CSV
+    /// Reproduce the published tables and figures of the papers, with a verdict for each claim, as
+    /// an HTML page, SVG and CSV
     Reproduce(reproduce::Arguments),
-    /// In how many settings of what a paper leaves open each of its claims holds, and on which of
-    /// them that depends
+    /// Test how robust the claims of a paper are: vary the parameters that it leaves open, and
+    /// count in how many settings each claim holds
     Robustness(robustness::Arguments),
 }
 
 /// Options of `lab run`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct RunArguments {
-    /// The experiment
+    /// Experiment to run, as `anabranch lab list` names it
     name: String,
-    /// A parameter: `key=value`; `key=v1,v2` makes an axis of a grid, `v1+v2` gives one value per
-    /// gateway
+    /// Set a parameter: `key=value`; may be repeated.
+    ///
+    /// `key=v1,v2` makes an axis of a grid, and `key=v1+v2` gives one value per gateway.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// Runs of every point
+    /// Number of runs of each point
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
     runs: u32,
-    /// Root of all random streams
+    /// Seed of all runs
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Keeps a row for every run in this folder, goes on from those that are there, and writes
-    /// `table.parquet` and `table.csv`, as `sweep` does
+    /// Store a row for each run in this folder, and write tables as `sweep` does.
+    ///
+    /// Runs that are already stored are skipped. The tables are `table.parquet` and `table.csv`.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// One JSON object a line
+    /// Print one JSON object per line
     #[arg(long)]
     json: bool,
-    /// No progress
+    /// Do not show progress
     #[arg(long)]
     quiet: bool,
 }
@@ -75,7 +77,7 @@ pub(crate) fn main(command: &Command) -> Result<(), Error> {
     }
 }
 
-/// A parameter that does not fit, as the user sees it.
+/// Converts a parameter error into an error of the program.
 pub(crate) fn unfit(error: ParameterError) -> Error {
     let input = Error::input(error.to_string());
     match error.hint() {
@@ -84,7 +86,7 @@ pub(crate) fn unfit(error: ParameterError) -> Error {
     }
 }
 
-/// A run that failed, as the user sees it.
+/// Converts a failed run into an error of the program.
 pub(crate) fn not_run(error: RunError) -> Error {
     match error {
         RunError::Impossible { message, hint } => Error::input(message).with_hint(hint),
@@ -92,8 +94,8 @@ pub(crate) fn not_run(error: RunError) -> Error {
     }
 }
 
-/// Does it beside, while signals are waited for. What is under way when one comes ends with the
-/// process.
+/// Runs `work` on a blocking thread until it ends or a signal arrives. After a signal, the
+/// unfinished work ends with the process.
 fn until_interrupted<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Error> {
     let runtime = service::runtime()?;
     let made = runtime.block_on(async {
@@ -108,7 +110,7 @@ fn until_interrupted<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'stati
     made
 }
 
-/// A reproduction that failed, as the user sees it.
+/// Converts a failed reproduction into an error of the program.
 fn not_reproduced(error: ReproduceError) -> Error {
     match error {
         ReproduceError::Run(error) => not_run(error),
@@ -116,7 +118,8 @@ fn not_reproduced(error: ReproduceError) -> Error {
     }
 }
 
-/// An error of a sweep of an experiment that the command line describes.
+/// Converts a failed sweep into an error of the program, for an experiment that the command line
+/// describes.
 fn failed(error: anabranch_sweep::Error) -> Error {
     match error {
         anabranch_sweep::Error::Parameter(error) => unfit(error),
@@ -175,9 +178,9 @@ fn run(arguments: &RunArguments) -> Result<(), Error> {
     spec.runs = Runs::Fixed(arguments.runs.into());
     spec.seeds = vec![arguments.seed];
     let sweep = Sweep::new(spec).map_err(failed)?;
-    // The whole grid is understood before the first point runs: bad input writes nothing.
+    // Check the whole grid before the first point runs, so that bad input writes nothing.
     let points = sweep.all_points().map_err(failed)?;
-    // JSON lines have all parameters.
+    // JSON lines contain all parameters, so no column selection is needed.
     let varied = if arguments.json { Vec::new() } else { varied(&sweep, &points, &arguments.set)? };
     let mut printer = Printer { sweep: &sweep, varied, json: arguments.json, header: true };
     if let Some(folder) = &arguments.out {
@@ -188,11 +191,13 @@ fn run(arguments: &RunArguments) -> Result<(), Error> {
         return Ok(());
     }
     let planned = points.len() as u64 * u64::from(arguments.runs);
-    // What comes out shows how far it is; only a person who waits wants more.
+    // The printed points already show progress; a bar is useful only on a terminal.
     let progress = if arguments.quiet { Progress::none() } else { Progress::on_a_terminal(planned) };
     let each = || progress.advance(1);
     let watch = Watch { each: Some(&each), ..Watch::default() };
     let mut store = Store::in_memory();
+    // Chunks are large enough to keep all threads busy; the points of a chunk are printed before
+    // the next chunk starts.
     for points in points.chunks(rayon::current_num_threads().max(1) * 4) {
         execute_here(&sweep, points, &mut store, Shard::ALL, &watch).map_err(failed)?;
         points.iter().try_for_each(|point| progress.aside(|| printer.print(point, &store)))?;
@@ -201,12 +206,12 @@ fn run(arguments: &RunArguments) -> Result<(), Error> {
     Ok(())
 }
 
-/// Prints points.
+/// Prints the points of a grid.
 struct Printer<'s> {
     sweep: &'s Sweep,
     varied: Vec<String>,
     json: bool,
-    /// The first point says what all have in common.
+    /// The next point is the first: it also prints the parameters that all points share.
     header: bool,
 }
 
@@ -220,8 +225,8 @@ impl Printer<'_> {
     }
 }
 
-/// Parameters that tell the points apart: those that were given more than one value, and what
-/// follows from them.
+/// Parameters that distinguish the points: those with more than one value, and those derived from
+/// them.
 fn varied(sweep: &Sweep, points: &[Point], assignments: &[String]) -> Result<Vec<String>, Error> {
     let axes =
         assignments.iter().filter_map(|a| a.split_once('=')).filter(|(_, values)| values.contains(','));
@@ -237,7 +242,7 @@ fn varied(sweep: &Sweep, points: &[Point], assignments: &[String]) -> Result<Vec
     Ok(varied)
 }
 
-/// A point for a person: what it is, then a line for each metric.
+/// Formats a point as text: its parameters, then one line per metric.
 fn table(outcome: &Outcome, varied: &[String], first: bool) -> String {
     let mut text = String::new();
     if first {

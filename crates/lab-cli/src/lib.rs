@@ -1,12 +1,12 @@
-//! The program `anabranch-lab`: all commands of `anabranch`, and those that need the laboratory,
-//! sweeps or tables.
+//! The program `anabranch-lab`: all commands of `anabranch`, and the commands `lab`, `sweep`,
+//! `plan` and `completions`.
 //!
-//! `anabranch lab`, `sweep`, `plan` and `completions` start it, so it calls itself `anabranch`. It
-//! is a library so that a user's own program can be this one with policies of its own: [`main`].
+//! `anabranch` starts this program for those four commands, so the program calls itself `anabranch`
+//! in its messages. It is also a library: a program with custom policies calls [`main`] with them.
 
 #![forbid(unsafe_code)]
-// They panic if the reader has gone away: see `anabranch_deploy::say` and
-// `anabranch_deploy::output`.
+// `eprintln!` and `println!` panic if the reader of the stream has gone: use
+// `anabranch_deploy::say` and `anabranch_deploy::output`.
 #![cfg_attr(not(test), deny(clippy::print_stderr, clippy::print_stdout))]
 
 mod completions;
@@ -36,19 +36,21 @@ enum Command {
     Completions(completions::Arguments),
 }
 
-/// The program. Scenario files may name `policies` beside the built-in ones.
+/// Runs the program and returns its exit code. Scenario files may name the custom `policies` as
+/// well as the built-in ones.
 #[must_use]
 pub fn main(policies: &Policies) -> ExitCode {
     anabranch_deploy::exit(run(policies))
 }
 
-/// The whole definition of the command line, for completions and manual pages.
+/// The complete definition of the command line, for completions and manual pages.
 pub fn program() -> clap::Command {
     anabranch_cli::definition::<Command>()
 }
 
 fn run(policies: &Policies) -> Result<(), Error> {
-    // Whatever the file is called: users call it as `anabranch`, and usage lines say so.
+    // Users call this program as `anabranch`, so usage lines show that name whatever the file is
+    // called.
     let words = std::iter::once("anabranch".into()).chain(std::env::args_os().skip(1)).collect();
     match anabranch_cli::parse(&program(), words)? {
         Command::Base(command) => command.run(policies),

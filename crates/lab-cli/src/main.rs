@@ -1,4 +1,4 @@
-//! The program `anabranch-lab`: all of it is the library beside this file.
+//! The program `anabranch-lab`. Its code is in the library of this crate.
 
 #![forbid(unsafe_code)]
 

@@ -10,18 +10,21 @@ mod sockbuf;
 use anabranch_deploy::error::Error;
 use clap::Subcommand;
 
-/// What `plan` does.
+/// Commands of `plan`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// SET: latency by number of gateways, its parts, and the best number
+    /// SET: latency for each number of gateways, its parts, and the best number
     Set(set::Arguments),
-    /// IEEE 802.15.4: back-off periods until a node gains the channel, and how likely it does
+    /// IEEE 802.15.4 channel access: back-off periods until a node gains the channel, and the
+    /// probability that it does
     Csma(csma::Arguments),
-    /// Round-trip time over a path of 802.15.4 and cellular hops, and its parts
+    /// Round-trip time over a path of IEEE 802.15.4 and cellular hops, and its parts
     Rtt(rtt::Arguments),
-    /// Multipath TCP: packets for each path before the next slower one delivers its first
+    /// Multipath TCP scheduling: packets to send on each path before the next slower path delivers
+    /// its first
     Schedule(schedule::Arguments),
-    /// Send buffers under control: gains, roots, overshoot and settling after a step of the demand
+    /// Controlled send buffers: gains, roots, overshoot and settling time after a step of the
+    /// demand
     Sockbuf(sockbuf::Arguments),
 }
 

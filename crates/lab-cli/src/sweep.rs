@@ -1,4 +1,4 @@
-//! `anabranch sweep`: many runs of a scenario or of an experiment.
+//! `anabranch sweep`: many runs of a scenario or an experiment.
 
 mod progress;
 mod report;
@@ -24,49 +24,52 @@ use progress::Progress;
 /// Options of `sweep`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// The spec: a scenario or an experiment, the parameters that vary, seeds and runs
+    /// Sweep file (TOML): a scenario or experiment, the parameters that vary, seeds and runs
     spec: PathBuf,
-    /// Where what is done is kept, and the tables are written; several sweeps and processes may
-    /// share it [default: NAME-sweep, with the name of the spec]
+    /// Folder for the results of runs and the tables [default: NAME-sweep, with the name of the
+    /// sweep file].
+    ///
+    /// Several sweeps and processes may share it.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Runs at the same time, at most as many as there are cores [default: that many]
+    /// Number of runs at the same time [default: the number of cores, which is also the maximum]
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
     jobs: Option<u16>,
-    /// Does one part of the sweep, for job arrays: `2/8` is the second of eight
+    /// Run only one part of the sweep, for job arrays: `2/8` is the second of eight parts
     #[arg(long, value_name = "I/N", value_parser = shard, default_value = "1/1", hide_default_value = true)]
     shard: Shard,
-    /// Says how many points and runs there are and how many are done, and runs nothing
+    /// Print the numbers of points, runs and finished runs, and run nothing
     #[arg(long, conflicts_with_all = ["export", "partial"])]
     dry_run: bool,
-    /// Runs nothing, and writes the tables from what is done
+    /// Write the tables from the finished runs, and run nothing
     #[arg(long)]
     export: bool,
-    /// Writes the tables though runs are missing
+    /// Write the tables even if runs are missing
     #[arg(long)]
     partial: bool,
-    /// Writes time series of each run into this folder: a file for each run in a folder for each
-    /// table, with the parameters as columns
+    /// Write time series of each run into this folder.
+    ///
+    /// There is one folder per table and one file per run, with the parameters as columns.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["export", "dry_run"])]
     series: Option<PathBuf>,
-    /// Time between two rows of time series
+    /// Interval between rows of the time series
     #[arg(long, value_name = "T", value_parser = every, default_value = "100ms", requires = "series")]
     series_every: Duration,
-    /// Format of time series
+    /// File format of the time series
     #[arg(long, value_name = "FORMAT", value_enum, default_value = "parquet", requires = "series")]
     series_format: SeriesFormat,
-    /// A metric to show for every point; may be repeated [default: the transfers' latencies]
+    /// Metric to print for each point; may be repeated [default: the transfers' latencies]
     #[arg(long = "metric", value_name = "NAME")]
     metrics: Vec<String>,
-    /// One JSON object a line for every point, then one for the whole
+    /// Print one JSON object per line for each point, then one for the sweep
     #[arg(long)]
     json: bool,
-    /// No progress
+    /// Do not show progress
     #[arg(long)]
     quiet: bool,
 }
 
-/// How time series are written.
+/// File format of time series.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 enum SeriesFormat {
     /// Apache Parquet
@@ -75,12 +78,12 @@ enum SeriesFormat {
     Csv,
 }
 
-/// What clap makes of `100ms`.
+/// Parses the value of `--series-every`.
 fn every(text: &str) -> Result<Duration, String> {
     Span::positive(text).map_err(|error| error.to_string())
 }
 
-/// What clap makes of `2/8`.
+/// Parses the value of `--shard`.
 fn shard(text: &str) -> Result<Shard, String> {
     let numbers =
         text.split_once('/').and_then(|(number, of)| Some((number.parse().ok()?, of.parse().ok()?)));
@@ -88,7 +91,7 @@ fn shard(text: &str) -> Result<Shard, String> {
     Shard::new(number, of).map_err(|_| "shards are numbered from 1 to their number".to_owned())
 }
 
-/// An error of a sweep, as the user sees it.
+/// Converts an error of a sweep into an error of the program.
 pub(crate) fn failed(error: anabranch_sweep::Error) -> Error {
     let message = error.to_string();
     let made = if error.is_input() { Error::input(message) } else { Error::job(message) };
@@ -145,7 +148,7 @@ pub(crate) fn main(arguments: &Arguments, policies: &Policies) -> Result<(), Err
     report::whole(&sweep, &table, &files, arguments.json)
 }
 
-/// The rows of a folder.
+/// Opens the store of a folder.
 pub(crate) fn open(folder: &Path) -> Result<Store, Error> {
     let store = Store::open(folder).map_err(failed)?;
     if store.foreign() > 0 {
@@ -158,13 +161,13 @@ pub(crate) fn open(folder: &Path) -> Result<Store, Error> {
     Ok(store)
 }
 
-/// The name of the spec's file.
+/// Name of the sweep file, without its extension.
 fn stem(path: &Path) -> String {
     path.file_stem().map_or_else(|| "spec".to_owned(), |stem| stem.to_string_lossy().into_owned())
 }
 
-/// Makes what is missing, with a bar, until it is there or the user interrupts it. The store then
-/// has the rows of other processes, too.
+/// Runs the missing runs, with a progress bar, until all are stored or the user interrupts.
+/// Afterwards the store also contains the rows of other processes.
 pub(crate) fn run(
     sweep: &Sweep,
     points: &[Point],
@@ -175,7 +178,8 @@ pub(crate) fn run(
     let watch = Watch::default();
     let (stop, over) = (Arc::new(AtomicBool::new(false)), AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
-        // The second one does not wait for runs that are under way.
+        // The first signal waits for runs in progress; the second ends the process at once. The
+        // order of registration matters: the shutdown must check the flag before it is set.
         let caught =
             flag::register_conditional_shutdown(signal, Error::Interrupted.code().into(), stop.clone())
                 .and_then(|_| flag::register(signal, stop.clone()));
@@ -219,12 +223,12 @@ pub(crate) fn run(
     store.refresh().map_err(failed)
 }
 
-/// The files of a folder's tables.
+/// Paths of the tables in a folder.
 fn tables(folder: &Path) -> [PathBuf; 2] {
     ["table.parquet", "table.csv"].map(|name| folder.join(name))
 }
 
-/// Writes the tables of a folder, each of which is there whole or not at all.
+/// Writes the tables of a folder; each file appears only when it is complete.
 pub(crate) fn write(table: &Table<'_>, folder: &Path) -> Result<[PathBuf; 2], Error> {
     let files = tables(folder);
     fs::create_dir_all(folder).map_err(|e| Error::unwritable(folder, &e))?;
@@ -238,7 +242,7 @@ pub(crate) fn write(table: &Table<'_>, folder: &Path) -> Result<[PathBuf; 2], Er
     Ok(files)
 }
 
-/// A file that could not be written, beside others that keep what is done.
+/// Error for a file that could not be written in a folder whose stored runs are kept.
 pub(crate) fn unwritten(path: &Path, error: &dyn std::error::Error) -> Error {
     Error::job(format!("cannot write {}: {error}", path.display()))
         .with_hint("make room, then give the same command again: what is done is kept")

@@ -1,7 +1,6 @@
-//! The multipath experiment: 50 nodes, the data centre among them, deliver 4,900 packets over
-//! radio. An element is a simulated second, so that the throughput says how many times faster than
-//! real time it goes. The minute before, in which paths are built, takes its time but is no
-//! element.
+//! The multipath experiment: 50 nodes, one of them the data centre, deliver 4,900 packets by radio.
+//! An element is a simulated second, so the throughput is the speed relative to real time. The
+//! preceding minute, in which paths are built, takes time but does not count as elements.
 
 use std::hint::black_box;
 use std::time::Duration;

@@ -1,6 +1,5 @@
 //! The experiment `rdca`: 100 nodes with 802.11 radios and AODV, 7 senders at 4 kB/s, 100 s. An
-//! element is a simulated second, so that the throughput says how many times faster than real time
-//! it goes.
+//! element is a simulated second, so the throughput is the speed relative to real time.
 
 use std::hint::black_box;
 use std::time::Duration;

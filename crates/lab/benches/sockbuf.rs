@@ -1,6 +1,6 @@
-//! The experiment `sockbuf`: three wireless links, 4 and 8 connections of one host, background, 400
-//! s. An element is a simulated second, so that the throughput says how many times faster than real
-//! time it goes.
+//! The experiment `sockbuf`: three wireless links, 4 and 8 connections of one host, background
+//! traffic, 400 s. An element is a simulated second, so the throughput is the speed relative to
+//! real time.
 
 use std::hint::black_box;
 use std::time::Duration;

@@ -1,6 +1,6 @@
-//! `radio_figures full [FOLDER]`: the radio's throughput and hidden terminals as pictures, with
-//! their numbers, as `docs/reference/radio.md` shows them. The folder is `docs/evidence/figures` if
-//! nothing is said. Without `full`, the same pictures from short runs, in a temporary folder.
+//! `radio_figures full [FOLDER]` draws the radio's throughput and hidden terminals, with their
+//! numbers, for `docs/reference/radio.md`. The default folder is `docs/evidence/figures`. Without
+//! `full` the figures come from short runs and go to a temporary folder.
 
 use std::process::ExitCode;
 
@@ -25,7 +25,7 @@ fn main() -> ExitCode {
     })
 }
 
-/// n saturated senders around one receiver, all in range of each other; or each hidden from most
+/// n saturated senders around one receiver: all in range of each other, or each hidden from most
 /// others.
 fn throughput(effort: Effort) -> Chart {
     let series = [(127, 20.0, "127 octets"), (50, 20.0, "50 octets"), (127, 99.0, "127 octets, many hidden")];
@@ -49,7 +49,7 @@ fn throughput(effort: Effort) -> Chart {
     }
 }
 
-/// Two senders on both sides of a receiver: the share of frames that arrives.
+/// Share of delivered frames with two senders on both sides of a receiver.
 fn hidden(effort: Effort) -> Chart {
     let kinds = [
         ("in range", 40.0, 3, 0),

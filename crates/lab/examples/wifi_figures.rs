@@ -1,7 +1,7 @@
-//! `wifi_figures full [FOLDER]`: saturated 802.11 stations against Bianchi's model, and throughput
-//! over several hops, as pictures with their numbers, as `docs/reference/wifi.md` shows them. The
-//! folder is `docs/evidence/figures` if nothing is said. Without `full`, the same pictures from
-//! short runs, in a temporary folder.
+//! `wifi_figures full [FOLDER]` draws saturated 802.11 stations against Bianchi's model, and
+//! throughput over several hops, with their numbers, for `docs/reference/wifi.md`. The default
+//! folder is `docs/evidence/figures`. Without `full` the figures come from short runs and go to a
+//! temporary folder.
 
 use std::process::ExitCode;
 
@@ -20,7 +20,7 @@ mod length;
 use air::{Dcf, after, row, star};
 use figures::{Effort, point};
 
-/// 1000 octets of payload, 24 of header, 4 of FCS.
+/// Frame size in bytes: 1000 payload, 24 header, 4 FCS.
 const MPDU: u16 = 1028;
 const PAYLOAD_BITS: f64 = 8000.0;
 
@@ -90,7 +90,7 @@ fn model(config: &WifiConfig, n: u32) -> f64 {
         / 1e6
 }
 
-/// One saturated sender over a row of stations, in parts of what one hop carries.
+/// Throughput of one saturated sender over a row of stations, as a share of one hop's.
 fn hops(effort: Effort) -> Chart {
     let kinds = [
         ("standard, basic", WifiConfig::dsss(100.0)),

@@ -1,8 +1,7 @@
-//! Every value and every claim of the list of targets has a row with a verdict, and the same seed
-//! makes the same report.
+//! Tests that every value and every claim in the list of targets has a row with a verdict, and that
+//! equal seeds give equal reports.
 //!
-//! What the papers with the longest runs need is measured once for all tests of this crate:
-//! [`Once`].
+//! The papers with the longest runs are measured once for all tests of this crate: [`Once`].
 
 use std::fmt::Debug;
 use std::slice::from_ref;
@@ -15,10 +14,11 @@ use crate::verdict::Holds;
 use crate::work::Work;
 use crate::{PAPERS, dtc, find, mptcp, rdca, report, set, sockbuf};
 
-/// Few points, two runs of each, one seed for all tests.
+/// Few points, two runs each, one seed for all tests.
 pub(crate) const OPTIONS: Options = Options { extent: Extent::Quick, runs: Some(2), seed: 1 };
 
-/// What is measured with [`OPTIONS`] by the first test that asks, and how many runs were told of.
+/// A measurement with [`OPTIONS`] by the first test that needs it, with the number of runs that
+/// were reported.
 pub(crate) struct Once<T>(OnceLock<(T, usize)>);
 
 impl<T> Once<T> {
@@ -41,7 +41,7 @@ fn watched<T, E: Debug>(measure: impl FnOnce(&Work<'_>) -> Result<T, E>) -> (T, 
     (made, ran.into_inner())
 }
 
-/// All papers, and how many runs were told of for each.
+/// All papers, each with the number of runs that were reported.
 fn made() -> &'static [(Reproduction, usize)] {
     static MADE: OnceLock<Vec<(Reproduction, usize)>> = OnceLock::new();
     MADE.get_or_init(|| {
@@ -82,7 +82,7 @@ fn every_value_and_trend_of_the_targets_has_a_row_with_a_verdict() {
         let text = &verdict.judged.measured;
         assert!(!text.contains("nothing measures") && !text.contains("NaN"), "{}: {text}", target.id);
         assert_eq!(verdict.contradicted, target.suspect || verdict.judged.erratum.is_some());
-        // A value has a number with its number of runs, or it is said why there is none.
+        // A value has either a number with its number of runs, or a reason why there is none.
         match verdict.judged.found() {
             Some(found) => assert!(
                 found.mean.is_finite() && (found.runs < 2 || found.ci95.is_some() || found.runs == 2),
@@ -102,7 +102,7 @@ fn every_value_and_trend_of_the_targets_has_a_row_with_a_verdict() {
     }
 }
 
-/// The rules stand in one place: a paper's notes have none of their own.
+/// The rules of verdicts are stated once; the notes of a paper have no rules of their own.
 #[test]
 fn notes_say_what_is_measured_and_not_how_it_is_judged() {
     for (made, _) in made() {
@@ -124,7 +124,7 @@ fn errata_that_verdicts_name_are_in_the_report() {
     }
 }
 
-/// One paper stands for all: the program's tests do the same with two others.
+/// One paper stands for all; the tests of the program check two others.
 #[test]
 fn the_same_seed_is_the_same_report_on_any_number_of_threads() {
     let one = rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("a pool");
@@ -142,7 +142,7 @@ fn every_run_is_told_of() {
     }
 }
 
-/// What stands beside a figure or table can be given to the program.
+/// The command shown beside a figure or table is valid for the program.
 #[test]
 fn every_command_is_one() {
     for (made, _) in made() {

@@ -1,10 +1,9 @@
 //! The experiment of the DTC paper (Dunkels, Alonso, Voigt, Ritter: "Distributed TCP Caching for
-//! Wireless Sensor Networks", section V): a chain of nodes over which TCP carries some hundred
-//! segments, with and without nodes that cache segments and repeat them.
+//! Wireless Sensor Networks", section V). TCP carries several hundred segments over a chain of
+//! nodes, with and without nodes that cache and retransmit segments.
 //!
-//! Code map: [`TEMPLATE`] is the scenario, and what the parameters change in it; `meter` counts
-//! what moves; [`tables`], [`figures`] and [`claims`] are section V, [`reproduction`] puts them
-//! together.
+//! Code map: [`TEMPLATE`] is the scenario and how parameters change it; `meter` counts packets;
+//! [`tables`], [`figures`] and [`claims`] reproduce section V, and [`reproduction`] combines them.
 
 pub mod claims;
 mod config;
@@ -34,7 +33,7 @@ use crate::experiment::{
 };
 use meter::Meter;
 
-/// What the paper prints: see [`crate::targets`].
+/// Published numbers: see [`crate::targets`].
 pub(crate) const TARGETS: &str = include_str!("dtc/targets.toml");
 
 /// The experiment.
@@ -71,36 +70,36 @@ impl Experiment for Dtc {
     }
 }
 
-/// A configuration, ready to run.
+/// A configuration that is ready to run.
 #[derive(Debug)]
 pub struct DtcPoint {
     templated: Templated,
     chain: Chain,
-    /// Whether round trips are recorded, for the figures.
+    /// Whether to record round trips, for the figures.
     samples: bool,
 }
 
 impl DtcPoint {
-    /// Ready to run.
+    /// Prepares a configuration.
     ///
     /// # Errors
     ///
-    /// The first value that cannot be.
+    /// The first invalid value.
     pub fn new(settings: &Settings) -> Result<Self, ParameterError> {
         let settings = config::canonical(settings)?;
         Ok(Self { templated: TEMPLATE.point(&settings)?, chain: Chain::of(&settings)?, samples: false })
     }
 
-    /// The same, which records round trips.
+    /// The same configuration, with round trips recorded.
     pub fn sampling(self) -> Self {
         Self { samples: true, ..self }
     }
 
-    /// One run with all that was counted, until the last of the segments is acknowledged.
+    /// Makes one run and returns all counts, up to the acknowledgement of the last segment.
     ///
     /// # Errors
     ///
-    /// What the simulator has against the network.
+    /// The simulator refuses the network.
     pub fn counts(&self, seed: u64, run: u64) -> Result<Counts, RunError> {
         let Plan { builder, planned } = self.templated.plan(seed, run)?;
         let scenario = &self.templated.scenario;
@@ -160,7 +159,7 @@ impl Point for DtcPoint {
     }
 
     fn chance(&self) -> Chance {
-        // On the radio backoffs are random.
+        // On the radio, back-offs are random even without loss.
         let random = self.chain.loss > 0.0 || self.templated.scenario.radio.is_some();
         if random { Chance::Random } else { Chance::None }
     }
@@ -172,7 +171,7 @@ impl Point for DtcPoint {
     fn measure(&self, seed: u64, run: u64) -> Result<Measured, RunError> {
         let counts = self.counts(seed, run)?;
         let seconds = counts.completion.map(|span| span.as_secs_f64());
-        // Counts of a transfer that did not end say nothing.
+        // Counts of an incomplete transfer are not comparable, so they are left out.
         let counted = |count: u64| seconds.map(|_| count as f64);
         let bits = 8.0 * self.chain.segments as f64 * f64::from(self.chain.payload);
         let [omniscient, data, acks] = self.bounds()?;
@@ -195,7 +194,7 @@ impl Point for DtcPoint {
     }
 }
 
-/// Reads the nodes' estimates.
+/// Reads the nodes' estimates of the round trip.
 #[derive(Debug)]
 struct Probe {
     flow: FlowKey,
@@ -203,7 +202,7 @@ struct Probe {
 }
 
 impl Probe {
-    /// Once the connection has begun.
+    /// Creates the probe; `None` before the connection has begun.
     fn new(sim: &mut Simulation, hops: usize) -> Option<Self> {
         let meter = sim.take_observer::<Meter>().expect("it was put in");
         let ports = meter.ports().cloned();
@@ -213,7 +212,7 @@ impl Probe {
         ports.map(|ports| Self { flow, ports })
     }
 
-    /// Notes the estimates that have changed.
+    /// Records the estimates that have changed.
     fn sample(&self, sim: &Simulation, into: &mut [Vec<Sample>]) {
         let network = &sim.world().network;
         for (i, samples) in into.iter_mut().enumerate() {
@@ -227,6 +226,7 @@ impl Probe {
     }
 }
 
+/// Metrics of each run, in the order of the values of `measure`.
 const METRICS: &[Metric] = &[
     Metric {
         name: "data_transmissions",

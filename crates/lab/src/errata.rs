@@ -1,37 +1,37 @@
-//! What is wrong or open in the papers, and how we read it: copied entry by entry from the
-//! project's list.
+//! Errors and gaps in the papers, and how we read them; copied entry by entry from the project's
+//! list.
 
 use serde::Deserialize;
 
-/// An entry.
+/// An entry of the list.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Erratum {
-    /// Its name: `S12`, `D8`.
+    /// Name, as in `S12` or `D8`.
     pub id: String,
-    /// What sort of fault it is.
+    /// Kind of the fault.
     pub kind: Fault,
-    /// Where.
+    /// Place in the paper.
     pub place: String,
-    /// What is wrong or open, and the reading that we take. Between backticks as printed.
+    /// What is wrong or missing, and our reading. Text between backticks is as printed.
     pub text: String,
 }
 
-/// The sort of a fault.
+/// Kind of a fault.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Fault {
-    /// It can be shown to be wrong.
+    /// Demonstrably wrong.
     Error,
-    /// It contradicts another place of the paper.
+    /// Contradicts another place of the paper.
     Inconsistency,
-    /// It can be read in several ways.
+    /// Can be read in several ways.
     Ambiguity,
-    /// It is not said.
+    /// Not stated.
     Unstated,
 }
 
 impl Fault {
-    /// In a word.
+    /// The kind as one word.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Error => "error",
@@ -56,11 +56,11 @@ struct Entry {
     text: String,
 }
 
-/// The entries of a paper's list.
+/// Parses a paper's list.
 ///
 /// # Panics
 ///
-/// If it is none: the lists are part of the program, and a test reads them.
+/// The list is invalid. The lists are part of the program, and a test parses them.
 pub(crate) fn read(list: &str) -> Vec<Erratum> {
     let file: File = toml::from_str(list).expect("the list is well formed");
     let entries = file.erratum.into_iter();

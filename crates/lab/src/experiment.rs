@@ -1,6 +1,6 @@
-//! The papers' experiments as sweeps: what came out of a point ([`Outcome`]), experiments that are
-//! a scenario file and a table of parameters ([`template`]), and runs of them in memory. What an
-//! experiment is, its grid and its runs are those of [`anabranch_sweep::experiment`].
+//! The papers' experiments as sweeps: results of a point ([`Outcome`]), experiments that consist of
+//! a scenario file and a table of parameters ([`template`]), and runs in memory.
+//! [`anabranch_sweep::experiment`] defines experiments, grids and runs.
 
 mod outcome;
 pub mod template;
@@ -18,17 +18,17 @@ pub use values::plain;
 use crate::work::Work;
 use anabranch_sweep::spec::{Runs, Subject};
 
-/// Fingerprint of the sources of this crate and of the statistics: what the rows of its experiments
-/// depend on beside the simulator.
+/// Fingerprint of the sources of this crate and of the statistics, on which the rows of its
+/// experiments depend in addition to the simulator.
 pub const BUILD: &str = env!("ANABRANCH_LAB_BUILD");
 
 /// The settings of every point of a grid: `key=value` for all points, `key=value,value` for an
-/// axis, of which the last is the fastest.
+/// axis. The last axis changes fastest.
 ///
 /// # Errors
 ///
-/// A key that is unknown or set twice, a text that is no assignment, and more points than a sweep
-/// may have.
+/// A key is unknown or set twice, a text is not an assignment, or the grid has more points than a
+/// sweep may have.
 pub fn settings<S: AsRef<str>>(
     experiment: &'static dyn Experiment,
     assignments: &[S],
@@ -54,12 +54,12 @@ pub fn run(
     Ok(run_all(experiment, std::slice::from_ref(point), work)?.remove(0))
 }
 
-/// Runs points on all threads of the pool that this is called in, and returns what came out in
-/// their order. Nothing is kept.
+/// Runs points on all threads of the current pool, and returns the results in the order of the
+/// points. Nothing is stored.
 ///
 /// # Errors
 ///
-/// A point that cannot be, before the first run; the first run that could not be made.
+/// A point is invalid (found before the first run), or a run failed.
 pub fn run_all(
     experiment: &'static dyn Experiment,
     points: &[Settings],
@@ -77,7 +77,7 @@ pub fn run_all(
     points.iter().map(|point| Ok(Outcome::of(&sweep, point, &store)?)).collect()
 }
 
-/// The points of a grid, understood.
+/// The checked points of a grid.
 #[cfg(test)]
 pub(crate) fn grid<S: AsRef<str>>(
     experiment: &'static dyn Experiment,
@@ -86,7 +86,7 @@ pub(crate) fn grid<S: AsRef<str>>(
     settings(experiment, assignments)?.iter().map(|settings| experiment.point(settings)).collect()
 }
 
-/// What comes out of a grid.
+/// The results of a grid.
 #[cfg(test)]
 pub(crate) fn outcomes<S: AsRef<str>>(
     experiment: &'static dyn Experiment,

@@ -1,17 +1,23 @@
-//! The papers' experiments as data, statistics over their runs, published targets, and reports.
-//! This crate never implements a protocol or a network: it describes scenarios, lets the simulator
-//! run them and sums up. It reads no clock and no file; what comes out depends on parameters, seed
-//! and number of runs alone, never on the number of threads.
+//! The papers' experiments: their parameters and scenarios, statistics over runs, published
+//! numbers, verdicts and reports.
 //!
-//! Code map: [`experiment`] runs experiments in memory and sums up what came out; [`set`] is the
-//! experiment of the SET paper, its figures ([`set::figures`]) and its claims ([`set::claims`]);
-//! [`dtc`] that of the paper on caching nodes; [`mptcp`] that of the paper on multipath TCP over
-//! IEEE 802.15.4; [`rdca`] that of the paper on sink-driven rate control over IEEE 802.11;
-//! [`sockbuf`] that of the paper on send buffers of a striped connection; [`plan`] asks the closed
-//! forms; [`targets`] are the published numbers, [`errata`] what is wrong with them; [`stats`] and
-//! [`plot`] turn runs into statements and pictures, [`verdict`] judges; [`reproduction`] is a paper
-//! as [`report`] writes it; [`robustness`] measures it in many settings of what it leaves [`open`];
-//! [`work`] says how much is run, and who watches.
+//! This crate implements no protocol or network: it describes scenarios, lets the simulator run
+//! them, and summarises the results. It reads no clock and no file. Results depend only on
+//! parameters, seed and number of runs, never on the number of threads.
+//!
+//! Code map:
+//!
+//! * [`experiment`] runs experiments in memory and summarises the results;
+//! * [`set`], [`dtc`], [`mptcp`], [`rdca`] and [`sockbuf`] are the experiments of the papers on
+//!   SET, on caching nodes, on multipath TCP over IEEE 802.15.4, on sink-driven rate control over
+//!   IEEE 802.11, and on send buffers of a striped connection. Each has modules for its figures (as
+//!   in [`set::figures`]) and claims ([`set::claims`]);
+//! * [`plan`] evaluates the closed forms;
+//! * [`targets`] holds the published numbers, and [`errata`] the errors in the papers;
+//! * [`stats`] and [`plot`] turn runs into statistics and figures, and [`verdict`] judges claims;
+//! * [`reproduction`] is a paper as [`report`] writes it;
+//! * [`robustness`] measures a paper in many settings of the parameters that it leaves [`open`];
+//! * [`work`] says how many runs to make, and who is told of progress.
 
 #![forbid(unsafe_code)]
 
@@ -36,7 +42,7 @@ pub mod work;
 
 pub use anabranch_stats as stats;
 
-/// Every paper that can be reproduced, in the order of the report.
+/// Papers that can be reproduced, in the order of the report.
 pub const PAPERS: [&reproduction::Paper; 5] = [
     &set::reproduction::PAPER,
     &dtc::reproduction::PAPER,
@@ -45,7 +51,7 @@ pub const PAPERS: [&reproduction::Paper; 5] = [
     &sockbuf::reproduction::PAPER,
 ];
 
-/// Every experiment that there is: that of each paper.
+/// All experiments: one per paper.
 pub const EXPERIMENTS: &[&dyn experiment::Experiment] = &{
     let mut all = [PAPERS[0].experiment; PAPERS.len()];
     let mut i = 1;
@@ -56,16 +62,16 @@ pub const EXPERIMENTS: &[&dyn experiment::Experiment] = &{
     all
 };
 
-/// The paper of that name.
+/// The paper with this identifier.
 pub fn paper(id: &str) -> Option<&'static reproduction::Paper> {
     PAPERS.into_iter().find(|paper| paper.id == id)
 }
 
-/// The experiment of that name.
+/// The experiment with this name.
 ///
 /// # Errors
 ///
-/// [`experiment::ParameterError::NoExperiment`], with the nearest name.
+/// [`experiment::ParameterError::NoExperiment`], with the most similar name.
 pub fn find(name: &str) -> Result<&'static dyn experiment::Experiment, experiment::ParameterError> {
     anabranch_sweep::experiment::find(EXPERIMENTS, name)
 }

@@ -2,9 +2,9 @@
 //! al.), section VIII: nodes with IEEE 802.15.4 radios deliver packets to a data centre over
 //! several hops and several paths.
 //!
-//! Code map: [`TEMPLATE`] is the scenario, and what the parameters change in it; `activity` is what
-//! moves over the air; `round_trip` compares with section VI; [`tables`], [`figures`] and
-//! [`claims`] are section VIII, [`reproduction`] puts them together.
+//! Code map: [`TEMPLATE`] is the scenario and how parameters change it; `activity` records
+//! transmissions on the air; `round_trip` compares with section VI; [`tables`], [`figures`] and
+//! [`claims`] reproduce section VIII, and [`reproduction`] combines them.
 
 mod activity;
 pub mod claims;
@@ -36,7 +36,7 @@ use crate::experiment::{
 use crate::stats::quantile;
 use round_trip::Watch;
 
-/// What the paper prints: see [`crate::targets`].
+/// Published numbers: see [`crate::targets`].
 pub(crate) const TARGETS: &str = include_str!("mptcp/targets.toml");
 
 /// The experiment.
@@ -69,68 +69,68 @@ impl Experiment for Mptcp {
     }
 }
 
-/// A configuration, ready to run.
+/// A configuration that is ready to run.
 #[derive(Debug)]
 pub struct MptcpPoint(Templated);
 
-/// What one run has come to.
+/// Results of one run.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Outcome {
-    /// What went over the air, every hop noted.
+    /// Transmissions on the air, hop by hop.
     pub activity: Activity,
-    /// From when a packet was made until the data centre could read it, in seconds, in order of
-    /// arrival.
+    /// Latencies in seconds, from the creation of a packet until the data centre could read it, in
+    /// order of arrival.
     pub latencies: Vec<f64>,
-    /// When each arrived, in seconds from when the sources began.
+    /// Arrival times in seconds since the sources began.
     pub arrivals: Vec<f64>,
-    /// Packets made or to be made.
+    /// Number of packets made or to be made.
     pub expected: usize,
-    /// Frames on the air, without acknowledgements.
+    /// Number of frames on the air, without acknowledgements.
     pub frames: u64,
-    /// Those that nobody acknowledged who should.
+    /// Number of frames whose destination did not acknowledge them.
     pub frames_lost: u64,
-    /// What all radios drew from when the sources began until all knew that everything had arrived,
-    /// in joules.
+    /// Energy of all radios in joules, from the start of the sources until every source knew that
+    /// all packets had arrived.
     pub energy: f64,
-    /// Packets that came twice to the application, out of order, or with wrong octets.
+    /// Number of packets that reached the application twice, out of order, or with wrong content.
     pub wrong: u64,
-    /// Connections that failed and were opened anew.
+    /// Number of connections that failed and were reopened.
     pub failures: u64,
-    /// Round trips over the nodes' first paths, beside the model's; `None` if none was made over
-    /// such a path.
+    /// Round-trip times over the nodes' first paths, compared with the model's; `None` if none was
+    /// measured over such a path.
     pub round_trip: Option<RoundTrip>,
-    /// The network as it was in the end.
+    /// The network at the end of the run.
     pub map: Map,
 }
 
-/// Where nodes are and how they reach the data centre, which is the first.
+/// Positions of the nodes and their paths to the data centre, which is the first node.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Map {
-    /// Places in metres.
+    /// Positions in metres.
     pub places: Vec<Position>,
     /// Indices of the nodes with a cellular interface.
     pub multi_link: Vec<usize>,
-    /// Paths as indices of nodes, from a node to the data centre; the base station is one past the
-    /// last node.
+    /// Paths as indices of nodes, from a node to the data centre. The base station has the index
+    /// after the last node's.
     pub paths: Vec<Vec<usize>>,
 }
 
 impl MptcpPoint {
-    /// Ready to run.
+    /// Prepares a configuration.
     ///
     /// # Errors
     ///
-    /// The first value that cannot be.
+    /// The first invalid value.
     pub fn new(settings: &Settings) -> Result<Self, ParameterError> {
         TEMPLATE.point(&config::decided(settings)?).map(Self)
     }
 
-    /// The packets of all nodes.
+    /// Traffic of all nodes.
     pub fn traffic(&self) -> &TrafficSpec {
         &self.0.scenario.traffic[0]
     }
 
-    /// The radio that all nodes share.
+    /// Radio that all nodes share.
     fn radio(&self) -> (RadioConfig, WirelessConfig) {
         match self.0.scenario.radio.as_ref().map(|radio| radio.channel) {
             Some(Channel::Ieee802154(radio, wireless)) => (radio, wireless),
@@ -138,11 +138,11 @@ impl MptcpPoint {
         }
     }
 
-    /// One run.
+    /// Makes one run.
     ///
     /// # Errors
     ///
-    /// What is against the network.
+    /// The simulator refuses the network.
     pub fn outcome(&self, seed: u64, run: u64) -> Result<Outcome, RunError> {
         let scenario = &self.0.scenario;
         let drawn = scenario.draw(seed, run)?;
@@ -156,7 +156,7 @@ impl MptcpPoint {
         sim.run_until(begin);
         let before = stations(sim);
         let expected = planned.sources.len() * self.traffic().packets.unwrap_or(0) as usize;
-        // All is over when every source knows that all has arrived.
+        // The run is over when every source knows that all packets have arrived.
         let step = Duration::from_millis(500);
         while sim.now() < stop {
             let next = (sim.now() + step).min(stop);
@@ -171,12 +171,13 @@ impl MptcpPoint {
         let watch = sim.take_observer::<Watch>().expect("it was put in");
         let grown = |of: fn(&StationMetrics) -> u64| {
             let sum = |all: &[StationMetrics]| all.iter().map(of).sum::<u64>();
-            // A frame that was under way when the sources began may have been acknowledged since.
+            // A frame in transmission when the sources began may have been acknowledged since, so
+            // the difference can be negative.
             sum(&after).saturating_sub(sum(&before))
         };
         let busy: Vec<f64> = before.iter().zip(&after).map(|(b, a)| busy_probability(b, a)).collect();
         let firsts = first_paths(sim, &planned);
-        // No queue can hold more than there is.
+        // No queue can hold more packets than exist.
         let all = u32::try_from(expected).unwrap_or(u32::MAX).min(LONGEST_QUEUE);
         let queue = if wireless.queue == u32::MAX { all } else { wireless.queue };
         let cellular = scenario.links.first().map(|link| link.config);
@@ -211,20 +212,21 @@ impl MptcpPoint {
     }
 }
 
-/// Each radio's figures. Nodes are put on the air in their order: a station's number is its node's.
+/// Metrics of each radio. Nodes get their radios in order, so a station has its node's number.
 fn stations(sim: &Simulation) -> Vec<StationMetrics> {
     let radio = sim.world().network.radio().expect("there is one");
     (0..radio.station_count() as u32).map(|station| radio.metrics(Station(station))).collect()
 }
 
-/// The share of assessments between two moments that found the channel busy; 0 without any.
+/// Share of clear-channel assessments between two moments that found the channel busy; 0 without
+/// any.
 fn busy_probability(before: &StationMetrics, after: &StationMetrics) -> f64 {
     let ccas = after.ccas - before.ccas;
     let busy_ccas = after.busy_ccas - before.busy_ccas;
     StationMetrics { ccas, busy_ccas, ..StationMetrics::default() }.busy_probability()
 }
 
-/// The best path of each node that has one.
+/// Best path of each node that has one.
 fn first_paths(sim: &Simulation, planned: &PlannedTraffic) -> Vec<Vec<NodeId>> {
     let own = planned.sources.iter().map(|(node, _)| sim.world().network.own_paths(*node));
     let first = own.filter_map(|paths| paths.iter().find(|p| p.confirmed));
@@ -232,37 +234,36 @@ fn first_paths(sim: &Simulation, planned: &PlannedTraffic) -> Vec<Vec<NodeId>> {
 }
 
 impl Outcome {
-    /// Data segments and acknowledgements given to a radio since the sources began, every hop
-    /// counted.
+    /// Number of data segments and acknowledgements passed to a radio since the sources began, hop
+    /// by hop.
     pub fn transmissions(&self) -> u64 {
         self.activity.transmissions(f64::INFINITY) as u64
     }
 
-    /// The acknowledgements among them.
+    /// Number of acknowledgements among them.
     pub fn acks(&self) -> u64 {
         self.activity.acks.len() as u64
     }
 
-    /// Of the data segments given to a radio, the share that reached the next node; 0 if there was
-    /// none.
+    /// Share of the data segments passed to a radio that reached the next node; 0 without any.
     pub fn delivery_ratio(&self) -> f64 {
         self.activity.delivery_ratio(f64::INFINITY)
     }
 
-    /// Payload of all packets over the time until the last was delivered, in bit/s, if packets have
-    /// `payload` octets; `None` if not all were.
+    /// Throughput in bit/s: the payload of all packets of `payload` bytes over the time until the
+    /// last was delivered; `None` if not all were.
     pub fn throughput(&self, payload: f64) -> Option<f64> {
         let bits = self.expected as f64 * payload * 8.0;
         self.delivered(1.0).map(|seconds| bits / seconds)
     }
 
-    /// When the given share of all packets had arrived, in seconds; `None` if that never was.
+    /// Time in seconds until this share of all packets had arrived; `None` if it never did.
     pub fn delivered(&self, share: f64) -> Option<f64> {
         let needed = (share * self.expected as f64).ceil() as usize;
         self.arrivals.get(needed.checked_sub(1)?).copied()
     }
 
-    /// The latency that the given share of those that arrived did not exceed.
+    /// Latency that this share of the delivered packets did not exceed.
     pub fn latency(&self, share: f64) -> Option<f64> {
         quantile(&self.latencies, share)
     }
@@ -303,10 +304,10 @@ impl Point for MptcpPoint {
     }
 }
 
-/// The probe of what goes over the air.
+/// Name of the probe of transmissions on the air.
 const AIR: &str = "air";
 
-/// K of the model at most.
+/// Limit on the model's queue length K.
 const LONGEST_QUEUE: u32 = 999_999;
 
 const METRICS: &[Metric] = &[

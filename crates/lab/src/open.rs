@@ -1,4 +1,4 @@
-//! What a paper leaves open, and what it may have been.
+//! Parameters that a paper leaves open, with plausible ranges.
 
 use anabranch_sweep::spec::{Distribution, Scale};
 
@@ -7,11 +7,11 @@ use crate::verdict::number;
 /// A parameter whose value a paper does not print.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Open {
-    /// Its name in the experiment.
+    /// Name of the parameter in the experiment.
     pub parameter: &'static str,
-    /// The erratum that says that it is open.
+    /// Erratum that says that the parameter is open.
     pub erratum: &'static str,
-    /// What it may have been.
+    /// Plausible values.
     pub range: Range,
 }
 
@@ -21,21 +21,21 @@ impl Open {
     }
 }
 
-/// Plausible values, with the unit that stands behind a number.
+/// Plausible values, with the unit that follows a number.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Range {
-    /// Evenly between two numbers.
+    /// Uniform between two numbers.
     Even(f64, f64, &'static str),
-    /// Evenly in the logarithm.
+    /// Log-uniform between two numbers.
     Log(f64, f64, &'static str),
     /// Whole numbers.
     Whole(i64, i64, &'static str),
-    /// One of these, each as often.
+    /// One of these, with equal probabilities.
     OneOf(&'static [&'static str]),
 }
 
 impl Range {
-    /// The value below which the share `u` of all values lies; `u` is in 0..1.
+    /// The value at quantile `u` in 0..1.
     pub(crate) fn text(&self, u: f64) -> String {
         let scale = Scale::Number;
         let (distribution, unit) = match *self {
@@ -53,7 +53,7 @@ impl Range {
         }
     }
 
-    /// In words.
+    /// Description of the range.
     pub(crate) fn said(&self) -> String {
         match self {
             Self::Even(low, high, unit) => format!("{low}{unit} to {high}{unit}"),
@@ -63,7 +63,7 @@ impl Range {
         }
     }
 
-    /// Values that are told apart where the variance is divided.
+    /// Group of the value at quantile `u`, for the analysis of variance; at most `most` groups.
     pub(crate) fn group(&self, u: f64, most: usize) -> usize {
         let values = match self {
             Self::OneOf(words) => words.len(),

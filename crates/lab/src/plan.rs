@@ -1,9 +1,9 @@
-//! The closed forms as questions with an answer each, and the answer as the JSON object that every
-//! door of the project gives out. What a person types or a program passes is made a question by
-//! those who ask; a table of an answer is theirs too.
+//! The closed forms: each takes a question and returns an answer, which has the JSON form that the
+//! command line and Python share. Callers parse the user's input into questions and format answers
+//! as tables.
 //!
-//! Code map: [`set`] is the latency of a SET transfer by number of gateways; [`csma`], [`rtt`] and
-//! [`schedule`] are sections V to VII of the paper on multipath TCP over hops of [`hops`];
+//! Code map: [`set`] is the latency of a SET transfer for each number of gateways; [`csma`],
+//! [`rtt`] and [`schedule`] are sections V to VII of the multipath TCP paper over hops of [`hops`];
 //! [`sockbuf`] is the control loop of send buffers.
 
 pub mod csma;
@@ -13,7 +13,7 @@ pub mod schedule;
 pub mod set;
 pub mod sockbuf;
 
-/// Which equations of the paper on multipath TCP, in one word.
+/// Name of the used equations of the multipath TCP paper.
 fn equations(printed: bool) -> &'static str {
     if printed { "printed" } else { "corrected" }
 }

@@ -1,12 +1,13 @@
-//! Line charts, maps and bars of shares as SVG, and the numbers behind them as CSV: small, for
-//! print and screen, the same bytes for the same data. No interaction, no other kind of picture.
+//! Line charts, maps and share bars as SVG, and their numbers as CSV. Pictures are small, suitable
+//! for print and screen, and identical for identical data; there is no interaction and no other
+//! kind of picture.
 //!
-//! Series can be told apart without colour (markers and dashes differ) and with a colour-blind eye
-//! (the palette is that of Okabe and Ito). Error bars are 95 % confidence intervals.
+//! Series are distinguishable without colour (by markers and dashes) and by colour-blind readers
+//! (with the palette of Okabe and Ito). Error bars are 95 % confidence intervals.
 //!
-//! Code map: this file is what a chart is, [`map`] what a map is, [`shares`] bars; `axis` places
-//! numbers and ticks, `draw` writes the chart's picture, `canvas` is what both draw with, [`csv`]
-//! the table.
+//! Code map: this file defines charts, [`map`] maps, [`shares`] bars; `axis` computes positions and
+//! ticks, `draw` writes a chart's picture, `canvas` has the shared drawing primitives, [`csv`]
+//! writes tables.
 
 mod axis;
 mod canvas;
@@ -17,91 +18,91 @@ pub mod shares;
 
 use thiserror::Error;
 
-/// The colours of series, in which everything is drawn that is not text, ground or frame; for who
-/// shows pictures on another ground.
+/// Colours of the series; everything except text, background and frame is drawn in them. A page
+/// with another background can replace them.
 pub const COLOURS: [&str; canvas::MARKERS] = canvas::COLOURS;
 
 /// A chart: series over one pair of axes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Chart {
-    /// Stands above it.
+    /// Title above the chart.
     pub title: String,
-    /// Below.
+    /// Axis below the chart.
     pub x: Axis,
-    /// To the left.
+    /// Axis to the left.
     pub y: Axis,
-    /// In the order of the legend; at most [`Chart::MAX_SERIES`] if any has markers.
+    /// Series in the order of the legend; at most [`Chart::MAX_SERIES`] if any has markers.
     pub series: Vec<Series>,
 }
 
-/// One axis.
+/// An axis.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Axis {
-    /// What is measured: `Latency`.
+    /// Measured quantity, as in `Latency`.
     pub label: String,
-    /// In which unit: `s`; empty for a pure number.
+    /// Unit, as in `s`; empty for a pure number.
     pub unit: String,
-    /// How numbers are placed.
+    /// Scale.
     pub scale: Scale,
-    /// Where ticks stand; empty for round numbers that the chart picks itself.
+    /// Positions of ticks; if empty, the chart chooses round numbers.
     pub ticks: Vec<f64>,
 }
 
-/// How an axis places numbers.
+/// Scale of an axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Scale {
-    /// Evenly, over the range of the data.
+    /// Linear, over the range of the data.
     #[default]
     Linear,
-    /// Evenly, zero included, so that heights can be compared.
+    /// Linear, including zero, so that heights are comparable.
     FromZero,
-    /// By powers of ten; all values must be above zero.
+    /// Logarithmic; all values must be above zero.
     Log,
 }
 
-/// One line of the chart.
+/// A line of the chart.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Series {
-    /// Its name in the legend.
+    /// Name in the legend.
     pub name: String,
-    /// Its points, joined in this order.
+    /// Points, joined in this order.
     pub points: Vec<Point>,
-    /// How it is drawn.
+    /// Style of the line.
     pub look: Look,
 }
 
-/// How a series is drawn.
+/// Style of a series.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Look {
-    /// With a marker at each point; colour, dashes and marker by its place among the series.
+    /// A marker at each point; colour, dashes and marker follow from the position among the series.
     #[default]
     Marked,
     /// A line without markers, for many points.
     Line {
-        /// Number of its colour, counted from 0; after [`Chart::MAX_SERIES`] they begin again.
+        /// Number of the colour, from 0; colours repeat after [`Chart::MAX_SERIES`].
         colour: usize,
-        /// Its dashes.
+        /// Dashes.
         dash: Dash,
     },
 }
 
-/// The dashes of a line.
+/// Dashes of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dash {
-    /// None.
+    /// Solid.
     Solid,
     /// Dashes of equal length.
     Dashed,
-    /// Points.
+    /// Dots.
     Dotted,
 }
 
-/// One point with its certainty.
+/// A point with its confidence interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Point {
-    /// Where it stands.
+    /// Position on the x axis.
     pub x: f64,
-    /// The mean.
+    /// Mean value.
     pub y: f64,
     /// Half the width of the mean's 95 % confidence interval; `None` draws no error bar.
     pub ci95: Option<f64>,
@@ -114,23 +115,23 @@ pub enum ChartError {
     /// No series has a point.
     #[error("the chart `{title}` has no point to draw")]
     Empty {
-        /// The chart's title.
+        /// Title of the chart.
         title: String,
     },
-    /// More series than there are markers.
+    /// The chart has more series than there are markers.
     #[error("the chart `{title}` has {series} series, more than can be told apart")]
     TooManySeries {
-        /// The chart's title.
+        /// Title of the chart.
         title: String,
-        /// How many it has.
+        /// Number of series.
         series: usize,
     },
-    /// A coordinate is infinite or no number, or not above zero on a logarithmic axis.
+    /// A coordinate is not finite, or not positive on a logarithmic axis.
     #[error("the series `{series}` has a point that cannot be placed: its number {point}")]
     Unplaceable {
-        /// The series' name.
+        /// Name of the series.
         series: String,
-        /// The point, from 0.
+        /// Index of the point, from 0.
         point: usize,
     },
 }
@@ -141,32 +142,35 @@ impl Axis {
         Self { label: label.into(), unit: unit.into(), scale: Scale::Linear, ticks: Vec::new() }
     }
 
-    /// The same axis on another scale.
+    /// The axis with another scale.
     #[must_use]
     pub fn scaled(self, scale: Scale) -> Self {
         Self { scale, ..self }
     }
 
-    /// The label with its unit: `Latency (s)`.
+    /// Label with unit: `Latency (s)`.
     pub fn caption(&self) -> String {
         if self.unit.is_empty() { self.label.clone() } else { format!("{} ({})", self.label, self.unit) }
     }
 }
 
 impl Chart {
-    /// As many series as there are markers and colours.
+    /// Number of distinguishable series with markers.
     pub const MAX_SERIES: usize = canvas::MARKERS;
 
     /// The chart as an SVG document.
     ///
     /// # Errors
-    /// Nothing to draw, more series than [`Chart::MAX_SERIES`], or a coordinate that has no place.
+    ///
+    /// The chart is empty, has more series than [`Chart::MAX_SERIES`], or has a coordinate that
+    /// cannot be placed.
     pub fn svg(&self) -> Result<String, ChartError> {
         self.check()?;
         Ok(draw::svg(self))
     }
 
-    /// The points as CSV with a header: `series`, the axes' captions, `ci95`; one line a point.
+    /// The points as CSV with the header `series`, the captions of the axes, `ci95`; one line per
+    /// point.
     pub fn csv(&self) -> String {
         let header = ["series".to_owned(), self.x.caption(), self.y.caption(), "ci95".to_owned()];
         let mut text = csv::record(&header);

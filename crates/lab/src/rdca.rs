@@ -1,9 +1,10 @@
 //! The experiment of "Supporting High Data Rate Sensing Applications in Internet of Things" (Khan
-//! and Mian), section 4: nodes near an event send much to one sink over IEEE 802.11 and AODV.
+//! and Mian), section 4: nodes near an event send at high rates to one sink over IEEE 802.11 and
+//! AODV.
 //!
-//! Code map: [`TEMPLATE`] is the scenario, and what the parameters change in it; [`sweeps`] are the
-//! paper's two, [`tables`], [`figures`] and [`claims`] what it prints beside what came out;
-//! [`reproduction`] puts them together.
+//! Code map: [`TEMPLATE`] is the scenario and how parameters change it; [`sweeps`] makes the
+//! paper's two sweeps; [`tables`], [`figures`] and [`claims`] compare with the printed results, and
+//! [`reproduction`] combines them.
 
 pub mod claims;
 mod config;
@@ -34,7 +35,7 @@ use crate::experiment::{
 use crate::stats::{jain, quantile};
 use crate::work::Work;
 
-/// What the paper prints: see [`crate::targets`].
+/// Published numbers: see [`crate::targets`].
 pub(crate) const TARGETS: &str = include_str!("rdca/targets.toml");
 
 /// The experiment.
@@ -67,101 +68,101 @@ impl Experiment for Rdca {
     }
 }
 
-/// A configuration, ready to run.
+/// A configuration that is ready to run.
 #[derive(Debug)]
 pub struct RdcaPoint(Templated);
 
-/// A run under way.
+/// A run in progress.
 struct Running<'p> {
     spec: &'p TrafficSpec,
     sim: Simulation,
     planned: PlannedTraffic,
 }
 
-/// What one run has come to.
+/// Results of one run.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Outcome {
-    /// Packets of each sender that the application at the sink had before the end of the event.
+    /// Packets of each sender that reached the application at the sink before the end of the event.
     pub delivered: Vec<u64>,
-    /// Packets made.
+    /// Number of packets made.
     pub made: u64,
-    /// From when the transport first sent a packet until the application at the sink had it, in
-    /// seconds.
+    /// Delays in seconds, from the transport's first transmission of a packet until the application
+    /// at the sink had it.
     pub delays: Vec<f64>,
-    /// From when it was made, in seconds.
+    /// Delays in seconds from the creation of a packet.
     pub ages: Vec<f64>,
-    /// Data packets sent, each repetition one more.
+    /// Number of data packets sent, retransmissions included.
     pub data_sent: u64,
-    /// Those that came to the sink.
+    /// Number of data packets that reached the sink.
     pub data_received: u64,
-    /// Control packets of the transport, either way.
+    /// Number of control packets of the transport, in both directions.
     pub control: u64,
-    /// Routing messages given to a radio.
+    /// Number of routing messages passed to a radio.
     pub routing: u64,
-    /// Drawn by all radios from when the event began, joules.
+    /// Energy of all radios since the start of the event, in joules.
     pub energy: f64,
-    /// Packets that a full interface queue has dropped.
+    /// Number of packets dropped by full interface queues.
     pub queue_drops: u64,
-    /// Frames that others destroyed.
+    /// Number of frames destroyed by collisions.
     pub collisions: u64,
-    /// Packets that came out of order or with wrong octets: a fault.
+    /// Number of packets that arrived out of order or with wrong content, which is a fault.
     pub wrong: u64,
-    /// Packets that the transport has told the applications to be lost.
+    /// Number of packets that the transport reported to the applications as lost.
     pub gone: u64,
-    /// Seconds that the event lasted.
+    /// Duration of the event in seconds.
     pub seconds: f64,
 }
 
 impl Outcome {
-    /// Jain's index over the senders; 1 if nothing was delivered.
+    /// Jain's fairness index of the senders; 1 if nothing was delivered.
     pub fn fairness(&self) -> f64 {
         let delivered: Vec<f64> = self.delivered.iter().map(|&n| n as f64).collect();
         jain(&delivered).unwrap_or(1.0)
     }
 
-    /// Packets delivered before the end of the event.
+    /// Number of packets delivered before the end of the event.
     pub fn packets(&self) -> u64 {
         self.delivered.iter().sum()
     }
 }
 
-/// The mean; `None` of nothing.
+/// Mean of the values; `None` without values.
 fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
 impl RdcaPoint {
-    /// Ready to run.
+    /// Prepares a configuration.
     ///
     /// # Errors
     ///
-    /// The first value that cannot be.
+    /// The first invalid value.
     pub fn new(settings: &Settings) -> Result<Self, ParameterError> {
         TEMPLATE.point(settings).map(Self)
     }
 
-    /// The packets of the event.
+    /// Traffic of the event.
     pub fn traffic(&self) -> &TrafficSpec {
         &self.0.scenario.traffic[0]
     }
 
-    /// Packets per second that a sender is offered.
+    /// Packets per second offered to each sender.
     fn packets_per_second(&self) -> f64 {
         let rate = config::rate(self.0.settings.text("rate")).expect("the point was made of it");
         rate as f64 / self.packet()
     }
 
-    /// Bytes of a packet, RDCA's header included.
+    /// Packet size in bytes, including RDCA's header.
     pub fn packet(&self) -> f64 {
         let header = config::header(&self.0.settings).expect("the point was made of it");
         self.traffic().payload() + header as f64
     }
 
-    /// One run.
+    /// Makes one run.
     ///
     /// # Errors
     ///
-    /// What is against the network.
+    /// The simulator refuses the network.
     pub fn outcome(&self, seed: u64, run: u64) -> Result<Outcome, RunError> {
         let Plan { builder, mut planned } = self.0.plan(seed, run)?;
         let (mut sim, spec) = (builder.build(), self.traffic());
@@ -212,10 +213,12 @@ impl RdcaPoint {
         })
     }
 
-    /// The highest throughput of datagrams at the sink, in octets per second, over `rates`
-    /// (ascending, in octets per second of each sender) in one run; and the rate that gives it.
-    /// After two rates in a row below three quarters of the highest, the remaining ones are not
-    /// run, since more traffic only loses more; `work` is told of them all the same.
+    /// Finds the highest throughput of datagrams at the sink in one run, in bytes per second, and
+    /// the rate that gives it. `rates` are in bytes per second of each sender, ascending.
+    ///
+    /// After two consecutive rates with less than three quarters of the highest throughput, the
+    /// remaining rates are skipped, since more traffic only increases losses; `work` is told of
+    /// them as if they had run.
     ///
     /// # Errors
     ///
@@ -239,7 +242,7 @@ impl RdcaPoint {
 }
 
 impl Running<'_> {
-    /// What came to the sink's application, with when the transport first sent it.
+    /// Packets that reached the sink's application, with the time of their first transmission.
     fn seen(&self, first: &FirstSent) -> Vec<Seen> {
         let Self { spec, sim, planned } = self;
         match spec.carrier {
@@ -261,7 +264,7 @@ impl Running<'_> {
         }
     }
 
-    /// Packets that came wrong, and those that were told to be lost.
+    /// Number of faulty packets, and number of packets reported as lost.
     fn faults(&self) -> (u64, u64) {
         let (sim, sink) = (&self.sim, self.planned.sink);
         match self.spec.carrier {
@@ -328,6 +331,7 @@ impl Point for RdcaPoint {
     }
 }
 
+/// Metrics of each run, in the order of the values of `run`.
 const METRICS: &[Metric] = &[
     Metric {
         name: "throughput_byte_per_s",

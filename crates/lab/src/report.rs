@@ -1,9 +1,9 @@
-//! Reproductions as one HTML page: no script, nothing that is loaded, the same octets for the same
-//! reproductions.
+//! Reproductions as one HTML page without scripts and external resources; equal reproductions give
+//! equal bytes.
 //!
-//! Code map: `html` escapes, `paper` writes the section of a paper; this file is the page around
-//! them and says by which rules it judges. Pictures are those of [`crate::plot`], whose colours the
-//! style sheet replaces on a dark ground.
+//! Code map: `html` escapes text, `paper` writes the section of a paper; this file writes the page
+//! around them, with the rules of the verdicts. Figures come from [`crate::plot`]; the style sheet
+//! replaces their colours on a dark background.
 
 mod html;
 mod paper;
@@ -34,7 +34,7 @@ pub fn page(reproductions: &[Reproduction]) -> String {
     text + "</main>\n</body>\n</html>\n"
 }
 
-/// The series' colours, which pictures have as attributes, by the page's own names for them.
+/// CSS rules that map the colours in figures to the page's own colours.
 fn colours() -> String {
     let each = plot::COLOURS.iter().enumerate().map(|(i, colour)| {
         format!(
@@ -45,7 +45,7 @@ fn colours() -> String {
     each.collect()
 }
 
-/// The way to every part, beside the page where there is room.
+/// Table of contents, beside the page if there is space.
 fn contents(reproductions: &[Reproduction]) -> String {
     let mut text = "<nav class=\"contents\" aria-label=\"Contents\">\n<ul>\n".to_owned();
     if reproductions.iter().any(|reproduction| reproduction.map.is_some()) {
@@ -61,7 +61,7 @@ fn contents(reproductions: &[Reproduction]) -> String {
     text + "</ul>\n</nav>\n"
 }
 
-/// In how many settings the claims hold, a picture for each paper of which it was measured.
+/// Share of settings in which the claims hold: a figure for each paper for which it was measured.
 fn maps(reproductions: &[Reproduction]) -> String {
     let one = |Reproduction { paper, map, .. }: &Reproduction| {
         let map = map.as_ref()?;
@@ -123,7 +123,8 @@ fn header(reproductions: &[Reproduction]) -> String {
     text + "</table>\n</div>\n</header>\n"
 }
 
-/// What came out of a paper: of its baselines, of its own protocol, and of what it says in words.
+/// Summary of a paper in a sentence: results for its baselines, for its own protocol, and for its
+/// claims in words.
 fn sentence(reproduction: &Reproduction) -> String {
     let Reproduction { paper, verdicts, .. } = reproduction;
     let of = |is_of: &dyn Fn(&Verdict) -> bool, what: &str| {
@@ -147,12 +148,12 @@ fn counts(verdicts: &[Verdict]) -> String {
     cell(verdicts.len()) + &tally(verdicts).map(cell).concat() + &cell(contradicted)
 }
 
-/// The word with its sign, which tells kinds apart without colour.
+/// A verdict's word with its symbol, which distinguishes verdicts without colour.
 fn badge(holds: Holds) -> String {
     marked(holds, holds.word())
 }
 
-/// A text with the sign of a verdict.
+/// A text with the symbol of a verdict.
 fn marked(holds: Holds, text: &str) -> String {
     let (class, sign) = match holds {
         Holds::Yes => ("yes", "✓"),

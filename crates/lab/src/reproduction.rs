@@ -1,5 +1,5 @@
-//! A paper as the report wants it: what was printed beside what came out, and how to have it again.
-//! What fills these types are the papers' own modules; [`Paper::reproduce`] finds them.
+//! A paper in the form that the report needs: printed results beside ours, and commands that repeat
+//! them. The papers' own modules fill these types; [`Paper::reproduce`] calls them.
 
 use crate::errata::{self, Erratum};
 use crate::experiment::{Experiment, ParameterError, Settings, settings};
@@ -12,73 +12,72 @@ use crate::work::{Values, Work};
 /// A paper.
 #[derive(Clone, Copy, Debug)]
 pub struct Paper {
-    /// Its name on the command line, which is its experiment's.
+    /// Name on the command line; equals the name of its experiment.
     pub id: &'static str,
-    /// Its title.
+    /// Title.
     pub title: &'static str,
-    /// Who wrote it, and where it stands.
+    /// Authors and publication.
     pub citation: &'static str,
-    /// What is reproduced of it, in a sentence or two.
+    /// What is reproduced, in one or two sentences.
     pub about: &'static str,
-    /// The page of this repository's documentation on it.
+    /// Page of the documentation about the paper.
     pub page: &'static str,
-    /// Runs of every random point, unless told otherwise.
+    /// Default number of runs of every point with random input.
     pub runs: usize,
-    /// The same with [`Extent::Quick`].
+    /// Default number of runs with [`Extent::Quick`].
     pub quick_runs: usize,
-    /// Roughly how long a run takes, in microseconds of a processor of 2024, on average with those
-    /// that need not be made because all of a point are the same: for progress over several papers.
+    /// Average duration of a run in microseconds of a processor of 2024, including runs that are
+    /// skipped because all runs of a point are equal. It weights the progress over several papers.
     pub cost: u64,
-    /// What it does not print, and what it may have been.
+    /// Parameters that the paper does not print, with plausible ranges.
     pub open: &'static [Open],
-    /// The setting of these in which it is reproduced, where that is not the defaults: what comes
-    /// nearest to its numbers of its baselines (`lab robustness`), and says nothing of its own
-    /// protocol.
+    /// Values of these parameters for the reproduction, if they differ from the defaults. They are
+    /// chosen to match the paper's numbers of its baselines (`lab robustness`), regardless of its
+    /// own protocol.
     pub reference: &'static [(&'static str, &'static str)],
-    /// Which numbers, by their names in the list of targets, are of what it compares its own
-    /// protocol with.
+    /// Whether a number of the list of targets belongs to a baseline of the paper.
     pub is_baseline: fn(&str) -> bool,
-    /// Its experiment.
+    /// Experiment of the paper.
     pub experiment: &'static dyn Experiment,
-    /// What it prints: see [`Paper::targets`].
+    /// Text of the list of targets: see [`Paper::targets`].
     pub(crate) targets: &'static str,
-    /// What is wrong or open in it: see [`Paper::errata`].
+    /// Text of the list of errata: see [`Paper::errata`].
     pub(crate) errata: &'static str,
-    /// Runs that `reproduce` makes.
+    /// Number of runs that `reproduce` makes.
     pub(crate) planned: fn(&Options) -> usize,
-    /// Measures it again.
+    /// Measures the paper's results.
     pub(crate) reproduce: fn(Options, &Work<'_>) -> Result<Reproduction, ReproduceError>,
 }
 
 impl PartialEq for Paper {
-    /// No two papers have one name.
+    /// Names of papers are unique.
     fn eq(&self, other: &Self) -> bool {
         self.id == other.id
     }
 }
 
 impl Paper {
-    /// Every figure and claim that it prints.
+    /// All published figures and claims.
     pub fn targets(&self) -> Vec<Target> {
         targets::read(self.targets)
     }
 
-    /// What is wrong or open in it, and how we read it.
+    /// Errors and gaps in the paper, and how we read them.
     pub fn errata(&self) -> Vec<Erratum> {
         errata::read(self.errata)
     }
 
-    /// Runs that [`Paper::reproduce`] makes, each of which is told of.
+    /// Number of runs that [`Paper::reproduce`] makes and reports.
     pub fn planned(&self, options: &Options) -> usize {
         (self.planned)(options)
     }
 
-    /// Measures the paper again, on all threads; `watch` is told of every run that is over. What
-    /// comes out depends on the options alone.
+    /// Measures the paper's results on all threads; `watch` is called after every run. The results
+    /// depend only on the options.
     ///
     /// # Errors
     ///
-    /// A run that could not be made, a picture that could not be drawn.
+    /// A run failed, or a figure could not be drawn.
     pub fn reproduce(
         &self,
         options: Options,
@@ -87,12 +86,12 @@ impl Paper {
         self.reproduce_with(options, &self.reference(), watch)
     }
 
-    /// The values of what it leaves open in which it is reproduced.
+    /// Values of the open parameters for the reproduction.
     pub fn reference(&self) -> Vec<(&'static str, String)> {
         self.reference.iter().map(|(key, value)| (*key, (*value).to_owned())).collect()
     }
 
-    /// The same with other values of parameters that would have their defaults.
+    /// Like [`Paper::reproduce`], with other values for parameters that would have their defaults.
     ///
     /// # Errors
     ///
@@ -108,52 +107,52 @@ impl Paper {
     }
 }
 
-/// How many points.
+/// Number of points to measure.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Extent {
-    /// The papers'.
+    /// As many as in the papers.
     Full,
-    /// A few, and shorter runs: minutes become seconds.
+    /// Few points and shorter runs: seconds instead of minutes.
     Quick,
 }
 
 impl Extent {
-    /// A few, or the papers'.
+    /// `Quick` or `Full`.
     pub const fn of(is_quick: bool) -> Self {
         if is_quick { Self::Quick } else { Self::Full }
     }
 }
 
-/// What is asked for.
+/// Options of a reproduction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Options {
-    /// How many points.
+    /// Number of points.
     pub extent: Extent,
-    /// Runs of every random point; the paper's own number if none is given.
+    /// Number of runs of every point with random input; `None` means the paper's default.
     pub runs: Option<usize>,
-    /// The root of all random streams.
+    /// Seed of all runs.
     pub seed: u64,
 }
 
 impl Options {
-    /// Runs of every random point of a paper.
+    /// Number of runs of every point with random input of a paper.
     pub fn runs_of(&self, paper: &Paper) -> usize {
         let own = if self.extent == Extent::Quick { paper.quick_runs } else { paper.runs };
         self.runs.unwrap_or(own).max(1)
     }
 
-    /// The command that makes all of a paper again.
+    /// Command that reproduces a paper.
     pub fn command(&self, paper: &Paper) -> String {
         format!("anabranch lab reproduce {} {}", paper.id, self.flags(paper))
     }
 
-    /// These options on a command line, with the number of runs.
+    /// These options on the command line, with the number of runs.
     pub fn flags(&self, paper: &Paper) -> String {
         let quick = if self.extent == Extent::Quick { "--quick " } else { "" };
         format!("{quick}--runs {} --seed {}", self.runs_of(paper), self.seed)
     }
 
-    /// The command that runs points of a paper's experiment: `assignments` as `lab run` takes them.
+    /// Command that runs points of a paper's experiment; `assignments` are as `lab run` takes them.
     pub fn run_command(&self, paper: &Paper, runs: usize, assignments: &[String]) -> String {
         let is_said = |key: &str| assignments.iter().any(|a| a.split('=').next() == Some(key));
         let reference = paper
@@ -167,32 +166,32 @@ impl Options {
     }
 }
 
-/// A paper, measured.
+/// Results of a reproduced paper.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Reproduction {
-    /// Which.
+    /// The paper.
     pub paper: &'static Paper,
-    /// What was asked for.
+    /// Options of the reproduction.
     pub options: Options,
-    /// How it was done, and what is to be known to read it: paragraphs.
+    /// Method and remarks for the reader, as paragraphs.
     pub notes: Vec<String>,
-    /// The paper's tables and the numbers behind its figures.
+    /// The paper's tables, and the numbers behind its figures.
     pub tables: Vec<Table>,
-    /// Its figures.
+    /// The paper's figures.
     pub figures: Vec<Figure>,
-    /// Every claim.
+    /// Verdicts of all claims.
     pub verdicts: Vec<Verdict>,
-    /// What was put into the experiment.
+    /// Parameters of the experiment.
     pub parameters: Vec<ParameterRow>,
-    /// What is wrong or open in print.
+    /// Errors and gaps in print.
     pub errata: Vec<Erratum>,
-    /// In how many settings of what is open each claim holds, where that was measured: see
+    /// Share of settings of the open parameters in which each claim holds, if it was measured: see
     /// [`crate::robustness`].
     pub map: Option<Figure>,
 }
 
 impl Reproduction {
-    /// All as files: names and texts. The report itself is not among them.
+    /// All results as files: names and contents, without the report itself.
     pub fn files(&self) -> Vec<(String, String)> {
         let figures = self.figures.iter().chain(&self.map).flat_map(|figure| {
             let Figure { name, svg, csv, .. } = figure;
@@ -258,67 +257,67 @@ impl Reproduction {
     }
 }
 
-/// A table, ours beside what is printed.
+/// A table with our numbers beside the printed ones.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Table {
-    /// Its name: that of its file.
+    /// File name.
     pub name: String,
-    /// What it shows.
+    /// Title.
     pub title: String,
-    /// What is to be known to read it; may be empty.
+    /// Remarks for the reader; may be empty.
     pub note: String,
-    /// The head of each column.
+    /// Column headers.
     pub head: Vec<String>,
-    /// Rows, each as long as the head.
+    /// Rows, each as long as the header.
     pub rows: Vec<Vec<String>>,
-    /// The numbers with all their digits, as CSV.
+    /// The numbers with full precision, as CSV.
     pub csv: String,
-    /// The command that runs its points.
+    /// Command that runs the points.
     pub command: String,
 }
 
 /// A figure.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Figure {
-    /// Its name: that of its files.
+    /// File name.
     pub name: String,
-    /// Its number, and what it shows.
+    /// Number and title.
     pub caption: String,
-    /// The picture.
+    /// The figure as SVG.
     pub svg: String,
-    /// The numbers in it, as CSV.
+    /// The numbers of the figure, as CSV.
     pub csv: String,
-    /// The command that runs its points.
+    /// Command that runs the points.
     pub command: String,
 }
 
-/// A parameter of the experiment or a constant that is printed.
+/// A parameter of the experiment, or a printed constant.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ParameterRow {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// What the paper prints; empty for one of ours.
+    /// Printed value; empty for a parameter of ours.
     pub printed: String,
-    /// What we take.
+    /// Our value.
     pub ours: String,
-    /// What it is.
+    /// Description.
     pub about: String,
 }
 
-/// Why there is no reproduction.
+/// Why a paper could not be reproduced.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReproduceError {
-    /// A run could not be made.
+    /// A run failed.
     #[error(transparent)]
     Run(#[from] crate::experiment::RunError),
-    /// A picture could not be drawn.
+    /// A figure could not be drawn.
     #[error(transparent)]
     Chart(#[from] ChartError),
 }
 
-/// The printed parameters of a paper, then those of its experiment with their defaults. `ours` says
-/// what we take for a printed one, by its name in the list of targets.
+/// Printed parameters of a paper, followed by those of its experiment with their defaults. `ours`
+/// maps a printed parameter's name in the list of targets to our value.
 pub fn parameters(
     experiment: &dyn Experiment,
     targets: &[Target],
@@ -345,7 +344,7 @@ pub fn parameters(
     printed.chain(own).collect()
 }
 
-/// A printed parameter as one writes it: 100 Mbit/s, and not 100000000.0 bit/s.
+/// Formats a printed parameter in a usual unit: 100 Mbit/s instead of 100000000.0 bit/s.
 fn quantity(value: &toml::Value, unit: &str) -> String {
     let one = |value: &toml::Value| {
         let number = value.as_float().or(value.as_integer().map(|n| n as f64));
@@ -374,8 +373,8 @@ fn quantity(value: &toml::Value, unit: &str) -> String {
     }
 }
 
-/// What tells settings from the defaults, as `lab run` takes it: `key=value`, in the experiment's
-/// order. Several settings become axes of a grid, which is their hull.
+/// Differences between settings and the defaults as assignments for `lab run`: `key=value`, in the
+/// experiment's order. Several settings become the axes of the smallest grid that contains them.
 pub fn assignments(experiment: &dyn Experiment, all: &[Vec<(&'static str, String)>]) -> Vec<String> {
     let defaults = resolved_defaults(experiment);
     let mut assignments = Vec::new();
@@ -399,11 +398,11 @@ fn resolved_defaults(experiment: &dyn Experiment) -> Vec<(&'static str, String)>
     point.parameters()
 }
 
-/// Whether `lab run` takes these assignments.
+/// Checks that `lab run` accepts these assignments, and returns the number of points.
 ///
 /// # Errors
 ///
-/// As `lab run` would say.
+/// As `lab run` reports them.
 pub fn check(experiment: &'static dyn Experiment, assignments: &[String]) -> Result<usize, ParameterError> {
     let points = settings(experiment, assignments)?;
     points.iter().try_for_each(|point| experiment.point(point).map(drop))?;

@@ -1,7 +1,9 @@
-//! How far a paper's claims hold in what it leaves open: settings of all its open parameters are
-//! drawn together (a Latin hypercube), the paper is measured again in each, with the same random
-//! streams, and each claim is told how often it holds, and which parameters that depends on most.
-//! The same settings say which of them comes nearest to what the paper prints of its baselines.
+//! Measures how far a paper's claims depend on the parameters that it leaves open.
+//!
+//! Settings of all open parameters are drawn together (a Latin hypercube), and the paper is
+//! measured in each setting with the same random streams. For each claim the result says how often
+//! it holds, and which parameters determine that most. The same settings show which of them is
+//! nearest to the printed numbers of the paper's baselines.
 
 use std::collections::BTreeMap;
 
@@ -21,22 +23,22 @@ use crate::work::Values;
 /// A setting of all open parameters.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Setting {
-    /// From 1 on; 0 is the paper's reference.
+    /// Number from 1 on; 0 is the paper's reference.
     pub number: usize,
-    /// Of each open parameter, where in its range it is: 0 to 1.
+    /// Position of each open parameter in its range, 0 to 1.
     places: Vec<f64>,
-    /// The values.
+    /// Values of the parameters.
     pub values: Vec<(&'static str, String)>,
 }
 
 impl Setting {
-    /// The values as a row has them.
+    /// The values in the form of a row.
     fn parameters(&self) -> BTreeMap<String, String> {
         self.values.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect()
     }
 }
 
-/// That many settings after one that is given; each stands at its number.
+/// Draws `count` settings after the given first one. Each has its index as its number.
 pub fn draw(open: &[Open], first: Vec<(&'static str, String)>, count: u32, seed: u64) -> Vec<Setting> {
     let evenly = Distribution::Uniform { low: 0.0, high: 1.0, scale: Scale::Number };
     let axes = open.iter().map(|open| (open.parameter.to_owned(), evenly.clone())).collect();
@@ -51,28 +53,28 @@ pub fn draw(open: &[Open], first: Vec<(&'static str, String)>, count: u32, seed:
     std::iter::once(first).chain((0..count as usize).map(setting)).collect()
 }
 
-/// What came out in a setting.
+/// Results of a setting.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Row {
-    /// Its number.
+    /// Number of the setting.
     pub setting: usize,
-    /// The values of the open parameters; none stands for the default.
+    /// Values of the open parameters; a parameter that is missing has its default.
     pub parameters: BTreeMap<String, String>,
-    /// Why there is no network with these, or no run.
+    /// Why this setting has no valid network or run; `None` if it has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub impossible: Option<String>,
-    /// By the claim's name.
+    /// Results by the claim's name.
     pub claims: BTreeMap<String, Found>,
 }
 
-/// What became of a claim in a setting.
+/// Result of a claim in a setting.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Found {
-    /// By the means: see [`Verdict::by_means`].
+    /// Verdict by the means: see [`Verdict::by_means`].
     pub holds: Holds,
     /// See [`Verdict::measure`].
     pub measure: Option<f64>,
-    /// The number of our protocol in the same network.
+    /// Number of our protocol in the same network.
     pub ours: Option<f64>,
 }
 
@@ -81,7 +83,7 @@ impl Row {
     ///
     /// # Errors
     ///
-    /// What is no fault of the setting's values.
+    /// An error that the setting's values do not cause.
     pub fn measure(
         paper: &Paper,
         options: Options,
@@ -119,38 +121,39 @@ fn found(verdicts: &[Verdict]) -> BTreeMap<String, Found> {
     verdicts.iter().map(one).collect()
 }
 
-/// The level of the tests of all open parameters and all claims together by which one is told to
-/// matter.
+/// Significance level of the tests of all open parameters and all claims together, by which a
+/// parameter is reported to matter.
 const LEVEL: f64 = 0.01;
-/// Settings without which a claim is told to depend on nothing.
+/// Minimum number of settings for statements on dependence.
 const LEAST: usize = 40;
-/// Groups of a parameter's values, at most.
+/// Limit on the groups of a parameter's values.
 const GROUPS: usize = 10;
 
 /// A claim over all settings.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Robust {
-    /// Its name in the list of targets.
+    /// Name in the list of targets.
     pub id: String,
-    /// Where the paper makes it.
+    /// Section of the paper.
     pub section: String,
     /// The claim in words, or the printed number.
     pub claim: String,
-    /// Its unit; empty for a pure number.
+    /// Unit; empty for a pure number.
     pub unit: String,
-    /// What becomes of it in the paper's reference setting, by the means.
+    /// Verdict in the paper's reference setting, by the means.
     pub in_reference: Option<Holds>,
-    /// In how many settings each became of it, in the order of [`Holds::ALL`].
+    /// Number of settings with each verdict, in the order of [`Holds::ALL`].
     pub counts: [u64; 4],
-    /// Of those in which it can be judged, the share in which it is reproduced; none without one.
+    /// Share of the settings that can be judged in which the claim is reproduced; `None` without
+    /// such settings.
     pub reproduced: Option<Share>,
-    /// The share in which it is reproduced at least in trend.
+    /// Share of these settings in which the claim is reproduced at least in trend.
     pub in_trend: Option<Share>,
-    /// By how much the number of our protocol is above that of the paper's in the median setting:
-    /// in per cent of it, in points where it is per cent itself.
+    /// Median over the settings of how far our protocol's number exceeds that of the paper's
+    /// protocol: in per cent of it, or in points if it is a percentage.
     pub ours: Option<f64>,
-    /// The parameters that it depends on most, two at most: the share of the variance of the number
-    /// that each explains alone.
+    /// At most two parameters on which the claim depends most, each with the share of the number's
+    /// variance that it alone explains.
     pub deciding: Vec<(&'static str, f64)>,
 }
 
@@ -161,19 +164,19 @@ fn percent(share: &Option<Share>) -> String {
     format!("{share:.0} % ({low:.0} to {high:.0})")
 }
 
-/// How a map was made.
+/// Parameters of a robustness study.
 #[derive(Clone, Copy, Debug)]
 pub struct Study {
-    /// Of which paper.
+    /// The paper.
     pub paper: &'static Paper,
-    /// Settings beside the reference.
+    /// Number of settings in addition to the reference.
     pub settings: u32,
-    /// Runs of every point, and the root of all random streams, those of the settings too.
+    /// Runs of every point, and seed of all random streams, including that of the settings.
     pub options: Options,
 }
 
 impl Study {
-    /// The command that makes it again.
+    /// Command that repeats the study.
     pub fn command(&self) -> String {
         let Self { paper, settings, options } = self;
         format!("anabranch lab robustness {} --settings {settings} {}", paper.id, options.flags(paper))
@@ -184,8 +187,8 @@ impl Study {
         draw(self.paper.open, self.paper.reference(), self.settings, self.options.seed)
     }
 
-    /// Those of the rows that are of this study: with the values that it draws, and every claim;
-    /// each setting once.
+    /// Rows that belong to this study: they have its values and every claim. Each setting occurs
+    /// once.
     pub fn own(&self, rows: Vec<Row>) -> BTreeMap<usize, Row> {
         let drawn = self.drawn();
         let claims: Vec<Target> = self.claims();
@@ -201,7 +204,7 @@ impl Study {
         targets::claims(self.paper.targets).collect()
     }
 
-    /// What the rows say; they come in any order. What is not of this study is left out.
+    /// Evaluates rows, in any order. Rows of other studies are ignored.
     pub fn map(&self, rows: Vec<Row>) -> Map {
         let rows = self.own(rows).into_values().collect();
         let mut map = Map { study: *self, rows, claims: self.claims(), robust: Vec::new() };
@@ -211,23 +214,23 @@ impl Study {
     }
 }
 
-/// Every claim of a paper over the settings.
+/// All claims of a paper over the settings.
 #[derive(Clone, Debug)]
 pub struct Map {
     study: Study,
     rows: Vec<Row>,
     claims: Vec<Target>,
-    /// In their order.
+    /// Claims in order.
     robust: Vec<Robust>,
 }
 
 impl Map {
-    /// Rows of settings in which there is a network.
+    /// Rows of settings with a valid network.
     fn possible(&self) -> impl Iterator<Item = &Row> {
         self.rows.iter().filter(|row| row.setting > 0 && row.impossible.is_none())
     }
 
-    /// Each claim, in the order of the list of targets.
+    /// All claims, in the order of the list of targets.
     pub fn robust(&self) -> &[Robust] {
         &self.robust
     }
@@ -236,7 +239,7 @@ impl Map {
         let found = |row: &Row| row.claims.get(&target.id).copied();
         let all: Vec<Found> = self.possible().filter_map(found).collect();
         let counts = Holds::ALL.map(|holds| all.iter().filter(|found| found.holds == holds).count() as u64);
-        // Where nothing measures a claim it is neither so nor not so.
+        // A claim that nothing measures counts neither way.
         let judged = counts[0] + counts[1] + counts[2];
         let of = |count| stats::wilson(count, judged).ok();
         let unit = target.unit.as_deref().unwrap_or_default();
@@ -264,8 +267,8 @@ impl Map {
         }
     }
 
-    /// The two parameters that explain most of the variance of a claim's number, of its logarithm
-    /// where all are above 0.
+    /// The two parameters that explain most of the variance of a claim's number, or of its
+    /// logarithm if all values are positive.
     fn deciding(&self, id: &str, drawn: &[Setting]) -> Vec<(&'static str, f64)> {
         let measured = self
             .possible()
@@ -274,11 +277,11 @@ impl Map {
         if values.iter().all(|value| *value > 0.0) {
             values.iter_mut().for_each(|value| *value = value.ln());
         }
-        // Fewer say nothing of a variance.
+        // Fewer settings do not determine a variance.
         if values.len() < LEAST {
             return Vec::new();
         }
-        // Twenty settings to a group.
+        // At least twenty settings per group.
         let most = (values.len() / 20).clamp(2, GROUPS);
         let share = |(i, open): (usize, &Open)| {
             let groups: Vec<usize> = places.iter().map(|places| open.range.group(places[i], most)).collect();
@@ -294,7 +297,7 @@ impl Map {
         shares
     }
 
-    /// How many of the baselines' rows a setting reproduces, and of how many.
+    /// Number of baseline rows that a setting reproduces, and number of all baseline rows.
     fn baselines(&self, row: &Row) -> [usize; 2] {
         let is_baseline = |target: &&Target| (self.study.paper.is_baseline)(&target.id);
         let found = self.claims.iter().filter(is_baseline).filter_map(|target| row.claims.get(&target.id));
@@ -302,9 +305,9 @@ impl Map {
         [found.iter().filter(|found| found.holds == Holds::Yes).count(), found.len()]
     }
 
-    /// The first of the settings that reproduce most of what the paper prints of its baselines: its
-    /// row, how many of how many, and how many settings do as well. `None` where the paper prints
-    /// no number of a baseline, or no setting can be run.
+    /// The first of the settings that reproduce the most printed numbers of the baselines: its row,
+    /// that number and the number of all, and how many settings do equally well. `None` if the
+    /// paper prints no number of a baseline, or no setting can be run.
     pub fn nearest(&self) -> Option<(&Row, [usize; 2], usize)> {
         let rows = self.rows.iter().filter(|row| row.impossible.is_none());
         let counted: Vec<(&Row, [usize; 2])> =
@@ -315,7 +318,7 @@ impl Map {
         Some((row, *found, best.count()))
     }
 
-    /// How near the reference and the best setting come to the baselines, as sentences.
+    /// How near the reference and the best setting are to the baselines, in sentences.
     pub fn fit(&self) -> String {
         if !self.claims.iter().any(|target| (self.study.paper.is_baseline)(&target.id)) {
             return "The paper prints no number of a baseline, so that no setting can be fitted to one.\n"
@@ -338,7 +341,7 @@ impl Map {
         format!("Of the {all} rows of the baselines the reference reproduces {in_reference}. {which}.\n")
     }
 
-    /// Why settings could not be run.
+    /// Reasons why settings could not be run.
     fn reasons(&self) -> Vec<&str> {
         let mut reasons: Vec<&str> = self.rows.iter().filter_map(|row| row.impossible.as_deref()).collect();
         reasons.sort_unstable();
@@ -346,7 +349,7 @@ impl Map {
         reasons
     }
 
-    /// The page, in Markdown; the picture is `NAME.svg` beside it.
+    /// The page in Markdown; the figure is `NAME.svg` beside it.
     pub fn page(&self) -> String {
         let Study { paper, settings, options } = self.study;
         let possible = self.possible().count();
@@ -395,7 +398,7 @@ impl Map {
         text
     }
 
-    /// The picture, with its numbers, for a report.
+    /// The figure with its numbers, for a report.
     pub fn figure(&self) -> Figure {
         Figure {
             name: "robustness".to_owned(),
@@ -409,17 +412,17 @@ impl Map {
         }
     }
 
-    /// The command that makes it again.
+    /// Command that repeats the study.
     pub fn command(&self) -> String {
         self.study.command()
     }
 
-    /// Settings of which there is no row.
+    /// Number of settings without a row.
     pub fn missing(&self) -> usize {
         self.study.settings as usize + 1 - self.rows.len()
     }
 
-    /// The picture.
+    /// The figure as SVG.
     pub fn svg(&self) -> String {
         let bars = self.robust.iter().map(|robust| {
             let all = robust.counts.iter().sum::<u64>().max(1) as f64;
@@ -434,7 +437,7 @@ impl Map {
         shares::svg(&title, &Holds::ALL.map(Holds::word), &bars.collect::<Vec<_>>())
     }
 
-    /// A record for each claim.
+    /// A record for each claim, as CSV.
     pub fn csv(&self) -> String {
         let mut head = vec!["id".to_owned(), "section".into(), "claim".into(), "in_reference".into()];
         head.extend(Holds::ALL.map(|holds| holds.word().replace(' ', "_")));

@@ -1,11 +1,11 @@
 //! The experiment of the SET paper: a file striped over split-TCP sessions through several
-//! gateways, and the baselines that section 6 compares it with. Figure 9's network: a correspondent
-//! node, gateways on wired links of their own, behind each of them `hops` wireless links in a row,
-//! and the node at the end of all.
+//! gateways, and the baselines of section 6. The network is that of Figure 9: a correspondent node,
+//! gateways on separate wired links, behind each of them a row of `hops` wireless links, and the
+//! node at the end.
 //!
-//! Code map: [`TEMPLATE`] is the scenario, and what the parameters change in it; `radio` is where
-//! its nodes are on a channel; [`transfer`] is the same transfer for the closed form; [`figures`]
-//! and [`claims`] are section 6, [`reproduction`] puts them together.
+//! Code map: [`TEMPLATE`] is the scenario and how parameters change it; `radio` places the nodes on
+//! a channel; [`transfer`] is the same transfer for the closed form; [`figures`] and [`claims`]
+//! reproduce section 6, and [`reproduction`] combines them.
 
 pub mod claims;
 mod config;
@@ -29,7 +29,7 @@ use crate::experiment::{
     self, Chance, Experiment, Metric, Parameter, ParameterError, Point, RunError, Settings,
 };
 
-/// What the paper prints: see [`crate::targets`].
+/// Published numbers: see [`crate::targets`].
 pub(crate) const TARGETS: &str = include_str!("set/targets.toml");
 
 /// The experiment.
@@ -62,7 +62,7 @@ impl Experiment for Set {
     }
 }
 
-/// A configuration, ready to run, with its closed form.
+/// A configuration that is ready to run, with its closed form.
 #[derive(Debug)]
 pub struct SetPoint {
     templated: Templated,
@@ -70,11 +70,11 @@ pub struct SetPoint {
 }
 
 impl SetPoint {
-    /// Ready to run.
+    /// Prepares a configuration.
     ///
     /// # Errors
     ///
-    /// The first value that cannot be.
+    /// The first invalid value.
     pub fn new(settings: &Settings) -> Result<Self, ParameterError> {
         let settings = canonical(settings)?;
         Ok(Self { templated: TEMPLATE.point(&settings)?, model: model::latency(&settings)? })
@@ -95,7 +95,7 @@ impl Point for SetPoint {
     }
 
     fn chance(&self) -> Chance {
-        // On the radio backoffs are random.
+        // On the radio, back-offs are random even without loss.
         let losses = losses(&self.templated.settings).expect("the point was made of them");
         let random = self.is_radio() || losses.iter().any(|loss| *loss > 0.0);
         if random { Chance::Random } else { Chance::None }
@@ -116,7 +116,7 @@ impl Point for SetPoint {
     }
 }
 
-/// Runs the scenario until its first transfer is over, at both ends, and returns that one's
+/// Runs the scenario until its first transfer has ended at both ends, and returns the transfer's
 /// figures.
 pub fn simulate(scenario: &Scenario, seed: u64, run: u64) -> Result<SetFigures, RunError> {
     let Plan { builder, planned } = scenario.plan(seed, run, &BTreeMap::new())?;

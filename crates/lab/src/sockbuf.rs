@@ -1,11 +1,10 @@
 //! The experiment of "An Adaptive Buffer Tuning Mechanism for striped transport layer connection on
-//! multi-homed mobile host" (Khan and Huh), section 4: who gets the memory of a host with three
-//! wireless interfaces.
+//! multi-homed mobile host" (Khan and Huh), section 4: how the memory of a host with three wireless
+//! interfaces is divided.
 //!
-//! Code map: [`TEMPLATE`] is the scenario, and what the parameters change in it; `meter` sums up
-//! what a run does. [`settings`] are the paper's four, [`response`] the control loop at work;
-//! [`tables`], [`figures`] and [`claims`] what the paper says beside what came out;
-//! [`reproduction`] puts them together.
+//! Code map: [`TEMPLATE`] is the scenario and how parameters change it; `meter` summarises a run.
+//! [`settings`] are the paper's four, [`response`] measures the control loop; [`tables`],
+//! [`figures`] and [`claims`] compare with the printed results, and [`reproduction`] combines them.
 
 pub mod claims;
 mod config;
@@ -28,7 +27,7 @@ use crate::experiment::{
 use meter::Network;
 pub use meter::{ARRAYS, METRICS, Outcome};
 
-/// What the paper prints: see [`crate::targets`].
+/// Published numbers: see [`crate::targets`].
 pub(crate) const TARGETS: &str = include_str!("sockbuf/targets.toml");
 
 /// The experiment.
@@ -65,25 +64,25 @@ impl Experiment for Sockbuf {
     }
 }
 
-/// A configuration, ready to run.
+/// A configuration that is ready to run.
 #[derive(Debug)]
 pub struct SockbufPoint(Templated);
 
 impl SockbufPoint {
-    /// Ready to run.
+    /// Prepares a configuration.
     ///
     /// # Errors
     ///
-    /// The first value that cannot be.
+    /// The first invalid value.
     pub fn new(settings: &Settings) -> Result<Self, ParameterError> {
         TEMPLATE.point(&config::canonical(settings)?).map(Self)
     }
 
-    /// One run.
+    /// Makes one run.
     ///
     /// # Errors
     ///
-    /// What is against the network.
+    /// The simulator refuses the network.
     pub fn outcome(&self, seed: u64, run: u64) -> Result<Outcome, RunError> {
         meter::measure(Network::new(&self.0, seed, run)?)
     }

@@ -1,54 +1,54 @@
-//! What the papers print: figures and claims, copied entry by entry from the project's list of
+//! Published figures and claims of the papers, copied entry by entry from the project's list of
 //! targets.
 
 use serde::Deserialize;
 
-/// An entry.
+/// An entry of the list.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Target {
-    /// Its name, by which reports call it.
+    /// Name, by which reports refer to the entry.
     pub id: String,
     /// The paper.
     pub source: String,
-    /// Where in the paper.
+    /// Place in the paper.
     pub section: String,
-    /// What sort of entry it is.
+    /// Kind of the entry.
     pub kind: Kind,
-    /// The printed value of a [`Kind::Value`] or [`Kind::Param`].
+    /// Printed value of a [`Kind::Value`] or [`Kind::Param`].
     #[serde(default)]
     pub value: Option<toml::Value>,
-    /// Its unit.
+    /// Unit of the value.
     #[serde(default)]
     pub unit: Option<String>,
-    /// The claim of a [`Kind::Trend`], in words.
+    /// Claim of a [`Kind::Trend`], in words.
     #[serde(default)]
     pub text: Option<String>,
-    /// Under which circumstances.
+    /// Conditions of the value or claim.
     #[serde(default)]
     pub scenario: Option<toml::Table>,
-    /// What is odd about it.
+    /// Remark about the entry.
     #[serde(default)]
     pub note: Option<String>,
-    /// It contradicts other printed figures.
+    /// Whether the entry contradicts other printed numbers.
     #[serde(default)]
     pub suspect: bool,
 }
 
-/// The sort of an entry.
+/// Kind of an entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
-    /// A number that came out.
+    /// A result.
     Value,
-    /// A number that went in.
+    /// An input.
     Param,
-    /// Something that grows, falls or lies below something else.
+    /// A relation: a quantity grows, falls, or lies below another one.
     Trend,
 }
 
 impl Target {
-    /// A claim that is in no list: a goal of our own.
+    /// A goal of our own, which is not in a list.
     pub fn own(id: String, section: &str, claim: &str) -> Self {
         let (section, text) = (section.to_owned(), Some(claim.to_owned()));
         Self {
@@ -65,13 +65,13 @@ impl Target {
         }
     }
 
-    /// The printed value, if it is one number.
+    /// The printed value, if it is a single number.
     pub fn number(&self) -> Option<f64> {
         let value = self.value.as_ref()?;
         value.as_float().or(value.as_integer().map(|n| n as f64))
     }
 
-    /// Under which circumstances, in a line: `hops 6, loss 0.1`.
+    /// Conditions in one line: `hops 6, loss 0.1`.
     pub fn circumstances(&self) -> String {
         let all = self.scenario.iter().flatten().map(|(key, value)| match value {
             toml::Value::String(text) => format!("{} {text}", key.replace('_', " ")),
@@ -81,7 +81,7 @@ impl Target {
     }
 }
 
-/// Whether numbers of that unit are per cent, so that their differences are points.
+/// Whether numbers of this unit are percentages, so that their differences are in points.
 pub(crate) fn is_percent(unit: &str) -> bool {
     ["%", "percentage points"].contains(&unit)
 }
@@ -91,16 +91,16 @@ struct File {
     target: Vec<Target>,
 }
 
-/// The values and trends of a paper's list.
+/// Values and trends of a paper's list.
 pub(crate) fn claims(list: &str) -> impl Iterator<Item = Target> {
     read(list).into_iter().filter(|target| target.kind != Kind::Param)
 }
 
-/// The entries of a paper's list.
+/// Parses a paper's list.
 ///
 /// # Panics
 ///
-/// If it is none: the lists are part of the program, and a test reads them.
+/// The list is invalid. The lists are part of the program, and a test parses them.
 pub(crate) fn read(list: &str) -> Vec<Target> {
     toml::from_str::<File>(list).expect("the list is well formed").target
 }

@@ -1,46 +1,49 @@
-//! A paper's claims beside what we measured, and the one set of rules by which they are judged.
+//! Verdicts on a paper's claims, and the one set of rules by which they are judged.
 //!
-//! A paper's `claims` say what a claim rests on ([`Evidence`]); [`judge`] decides, for all claims
-//! of a paper together. A number shall be the printed one within a [`Tolerance`], neither less nor
-//! more. What is said in words comes apart into [`Part`]s; where chance is in them they are tests
-//! of paired runs, and Holm's correction keeps the probability of even one false success among all
-//! tests of the paper at 5 %. What the runs leave open is not judged.
+//! The `claims` module of a paper provides the [`Evidence`] for each claim; [`judge`] decides all
+//! claims of a paper together.
+//!
+//! A number must equal the printed one within a [`Tolerance`], in both directions. A claim in words
+//! is divided into [`Part`]s. Parts that depend on chance are tests of paired runs; Holm's
+//! correction keeps the probability of even one false success among all tests of the paper at 5 %.
+//! A claim that the runs leave open is not judged.
 
 use serde::{Deserialize, Serialize};
 
 use crate::stats::{self, Summary};
 use crate::targets::{self, Target};
 
-/// The level of all tests of a paper together.
+/// Significance level of all tests of a paper together.
 const LEVEL: f64 = 0.05;
-/// From which share of what it is compared with on a difference is worth a claim, where the paper
-/// does not say how large it is. A difference beyond doubt holds however small it is; where none
-/// is, and less than this is all that can be, the claim does not hold, and is not merely open.
+/// Relative difference from which a comparison is relevant, if the paper does not state its size.
+///
+/// A significant difference holds however small it is. If no difference is significant and even the
+/// confidence interval excludes this size, the claim does not hold, rather than being open.
 pub const MATTERS: f64 = 0.05;
 
-/// What became of a claim.
+/// Verdict on a claim.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Holds {
-    /// The number is the printed one, everything that the claim says is so.
+    /// The number is the printed one, or all parts of the claim hold.
     #[serde(rename = "reproduced")]
     Yes,
-    /// The number is another, but differs from that of the other scheme in the direction that the
-    /// paper has it; or at least half of what a claim says is so.
+    /// The number differs from the printed one, but is better than the other scheme's as the paper
+    /// states; or at least half of the claim's parts hold.
     #[serde(rename = "in trend only")]
     Trend,
-    /// It is otherwise.
+    /// The claim does not hold.
     #[serde(rename = "not reproduced")]
     No,
-    /// The runs leave it open, or nothing measures it.
+    /// The runs leave the claim open, or nothing measures it.
     #[serde(rename = "cannot be judged")]
     Open,
 }
 
 impl Holds {
-    /// All, in the order of reports.
+    /// All verdicts, in the order of reports.
     pub const ALL: [Self; 4] = [Self::Yes, Self::Trend, Self::No, Self::Open];
 
-    /// In words.
+    /// Name of the verdict.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Yes => "reproduced",
@@ -51,31 +54,31 @@ impl Holds {
     }
 }
 
-/// A number that was measured or computed, in the unit of the printed one.
+/// A measured or computed number, in the unit of the printed one.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Figure {
-    /// The mean.
+    /// Mean.
     pub mean: f64,
     /// Half the width of its 95 % confidence interval.
     pub ci95: Option<f64>,
-    /// Runs behind it; 0 for one that is computed.
+    /// Number of runs; 0 for a computed number.
     pub runs: usize,
 }
 
 impl Figure {
-    /// A number that comes of a formula and of no run.
+    /// A number from a formula instead of runs.
     pub const fn computed(mean: f64) -> Self {
         Self { mean, ci95: None, runs: 0 }
     }
 
-    /// The same in another unit, of which `factor` are one, counted from `zero`.
+    /// The number in another unit: `factor` times the number, plus `zero`.
     #[must_use]
     pub fn scaled(self, factor: f64, zero: f64) -> Self {
         let Self { mean, ci95, runs } = self;
         Self { mean: factor * mean + zero, ci95: ci95.map(|half| half * factor.abs()), runs }
     }
 
-    /// With its interval, as many digits as that leaves sense in.
+    /// The number with its interval, with the digits that the interval justifies.
     pub fn text(&self) -> String {
         match self.ci95.filter(|half| *half > 0.0) {
             Some(half) => {
@@ -87,7 +90,7 @@ impl Figure {
     }
 }
 
-/// A number with its interval, or that there is none.
+/// A number with its interval, or a text that there is none.
 pub fn shown(found: Option<impl Into<Figure>>) -> String {
     found.map_or("none".to_owned(), |found| found.into().text())
 }
@@ -98,7 +101,7 @@ impl From<Summary> for Figure {
     }
 }
 
-/// A number with four digits that say something, at most.
+/// Formats a number with at most four significant digits.
 pub fn number(value: f64) -> String {
     let text = unsigned_zero(value, digits(value, 3));
     match text.contains('.') {
@@ -107,7 +110,7 @@ pub fn number(value: f64) -> String {
     }
 }
 
-/// Decimals, so that so many digits stand behind the first that is not zero.
+/// Number of decimals that leaves `behind` digits after the first non-zero one.
 fn digits(value: f64, behind: i32) -> usize {
     if value == 0.0 || !value.is_finite() {
         return 0;
@@ -123,17 +126,17 @@ fn unsigned_zero(value: f64, digits: usize) -> String {
     }
 }
 
-/// How far from a printed number ours may be, by what it is. The same for all papers.
+/// Permitted deviation from a printed number, by the kind of the number. Equal for all papers.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Tolerance {
-    /// A tenth of it; a mean, a maximum, a bound.
+    /// A tenth, for a mean, a maximum or a bound.
     Mean,
-    /// A quarter of it: a standard deviation, and the difference or the quotient of two numbers,
-    /// each of which may be off.
+    /// A quarter, for a standard deviation and for the difference or quotient of two numbers, each
+    /// of which may deviate.
     Difference,
-    /// A point: a share in per cent of which little is missing.
+    /// One point, for a percentage close to 100.
     Points,
-    /// What else, in the number's unit.
+    /// Another deviation, in the number's unit.
     Own(f64),
 }
 
@@ -148,32 +151,32 @@ impl Tolerance {
     }
 }
 
-/// Half a unit of the last digit that is printed.
+/// Half a unit of the last printed digit.
 fn half_a_digit(printed: f64) -> f64 {
     let decimals = printed.to_string().split_once('.').map_or(0, |(_, decimals)| decimals.len());
     0.5 * 10f64.powi(-(decimals as i32))
 }
 
-/// Something that shall be so.
+/// A statement that must hold.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Part {
-    /// What, with the numbers.
+    /// The statement, with its numbers.
     what: String,
     test: Test,
 }
 
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Test {
-    /// That a difference of paired runs is above nothing. From `matters` on it would be what the
-    /// paper says.
+    /// A difference of paired runs is positive. From `matters` on it would be what the paper
+    /// states.
     Effect { found: Option<Summary>, matters: f64 },
-    /// That a number is within a limit of 0, on either side.
+    /// A number is within a limit of 0, in both directions.
     Within { found: Option<Summary>, limit: f64 },
-    /// No chance is in it.
+    /// A statement without chance.
     Fact(bool),
 }
 
-/// What became of a part.
+/// Result of a part.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Outcome {
     Holds,
@@ -182,18 +185,18 @@ enum Outcome {
 }
 
 impl Part {
-    /// That what was found, run by run, is above nothing; `matters` is the least that would be
-    /// worth a claim. None was found where no run has come to an end.
+    /// A part that states that `found`, run by run, is positive; `matters` is the smallest relevant
+    /// difference. `found` is `None` if no run completed.
     pub fn effect(what: impl Into<String>, found: Option<Summary>, matters: f64) -> Self {
         Self { what: what.into(), test: Test::Effect { found, matters } }
     }
 
-    /// That what was found, run by run, is 0 but for `limit` at most, on either side.
+    /// A part that states that `found`, run by run, is within `limit` of 0, in both directions.
     pub fn within(what: impl Into<String>, found: Option<Summary>, limit: f64) -> Self {
         Self { what: what.into(), test: Test::Within { found, limit } }
     }
 
-    /// That something without chance is so.
+    /// A part that states a fact without chance.
     pub fn fact(what: impl Into<String>, is_so: bool) -> Self {
         Self { what: what.into(), test: Test::Fact(is_so) }
     }
@@ -205,12 +208,13 @@ impl Part {
         }
     }
 
-    /// By the mean alone, as if the runs left no doubt; what would not be worth a claim is none.
+    /// Result by the mean alone, as if the runs left no doubt; an irrelevant difference does not
+    /// hold.
     fn by_mean(&self) -> Outcome {
         let is_so = match self.test {
             Test::Fact(is_so) => Some(is_so),
             Test::Within { found, limit } => found.map(|found| found.mean.abs() <= limit),
-            // Equal runs differ by what rounding makes of them.
+            // The means of equal runs differ only by rounding.
             Test::Effect { found, matters } => {
                 found.map(|found| found.mean > matters.max(1e-12 * found.max.abs().max(1.0)))
             }
@@ -222,7 +226,7 @@ impl Part {
         }
     }
 
-    /// `corrected` is by Holm, 1 where there is none.
+    /// Result of the test; `corrected` is the probability after Holm's correction, 1 without one.
     fn outcome(&self, corrected: f64) -> Outcome {
         match self.test {
             Test::Fact(true) => Outcome::Holds,
@@ -236,7 +240,7 @@ impl Part {
             Test::Effect { found: Some(found), matters } => match found.interval() {
                 None => Outcome::Open,
                 Some(_) if corrected <= LEVEL => Outcome::Holds,
-                // Equal runs have no more to say, however little would matter.
+                // Equal runs provide no further evidence, however small the relevant difference is.
                 Some((_, high)) if high < matters || high <= 0.0 => Outcome::Fails,
                 Some(_) => Outcome::Open,
             },
@@ -244,61 +248,61 @@ impl Part {
     }
 }
 
-/// How many parts are so, each tested alone: what is said beside a verdict.
+/// Number of parts that hold, each tested alone, as a text beside a verdict.
 pub fn so(parts: &[Part]) -> String {
     let alone = |part: &&Part| part.outcome(part.probability().unwrap_or(1.0)) == Outcome::Holds;
     format!("{} of {} (each tested alone)", parts.iter().filter(alone).count(), parts.len())
 }
 
-/// What a claim rests on.
+/// Evidence for a claim.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Evidence {
-    /// A number that shall be the printed one.
+    /// A number that must equal the printed one.
     Number {
-        /// That of the paper's protocol.
+        /// Number of the paper's protocol.
         found: Figure,
-        /// How far off it may be.
+        /// Permitted deviation.
         tolerance: Tolerance,
-        /// What shall be so at least: that it is better than another scheme's.
+        /// Part that suffices for a trend: the number is better than another scheme's.
         trend: Option<Part>,
     },
-    /// A number that shall not be above the printed one.
+    /// A number that must not exceed the printed one.
     AtMost(Figure),
-    /// A number that shall not be below it.
+    /// A number that must not be below the printed one.
     AtLeast(Figure),
-    /// All of which shall be so.
+    /// Parts that must all hold.
     Parts(Vec<Part>),
     /// Nothing measures it.
     Nothing,
 }
 
-/// Our protocol in the same network.
+/// Result of our protocol in the same network.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Beside {
     /// Its number.
     pub figure: Figure,
-    /// By how much that is above that of the paper's protocol, run by run, in per cent of it, or in
-    /// points.
+    /// How far that exceeds the number of the paper's protocol, run by run: in per cent of it, or
+    /// in points.
     pub change: Option<Figure>,
 }
 
-/// What is known of a claim before it is judged.
+/// A claim's evidence before the verdict.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Judged {
-    /// What it rests on.
+    /// The evidence.
     pub evidence: Evidence,
-    /// What is to be said of it.
+    /// Text about the measurement.
     pub measured: String,
-    /// Our protocol. It never changes a verdict.
+    /// Result of our protocol. It never changes a verdict.
     pub ours: Option<Beside>,
-    /// The number that stands in for the printed one, where that contradicts others.
+    /// The number that replaces a printed one which contradicts others.
     pub instead: Option<f64>,
-    /// The erratum that says why the paper contradicts itself here.
+    /// The erratum that describes the contradiction.
     pub erratum: Option<&'static str>,
-    /// Why it is not reproduced, if it is not.
+    /// Why the claim is not reproduced, if it is not.
     pub why: Option<&'static str>,
-    /// The row of the scheme that this one's gain is over: only where that is reproduced can more
-    /// than the printed gain be a success.
+    /// The row of the scheme over which this gain is measured. A gain larger than printed can only
+    /// be a success if that row is reproduced.
     pub over: Option<String>,
 }
 
@@ -309,8 +313,8 @@ impl Judged {
         Self::of(if none { Evidence::Nothing } else { Evidence::Parts(parts) })
     }
 
-    /// A number of the paper's protocol that shall be the printed one; `None` where no run has come
-    /// to an end.
+    /// A number of the paper's protocol that must equal the printed one; `None` if no run
+    /// completed.
     pub fn number(found: Option<impl Into<Figure>>, tolerance: Tolerance) -> Self {
         Self::of(found.map_or(Evidence::Nothing, |found| Evidence::Number {
             found: found.into(),
@@ -319,8 +323,8 @@ impl Judged {
         }))
     }
 
-    /// By how much one scheme is better than another, in the printed number's unit: at least more
-    /// than nothing.
+    /// The gain of one scheme over another, in the printed number's unit. For a trend it must be
+    /// positive.
     pub fn gain(found: Option<Summary>, over: impl Into<String>) -> Self {
         let trend = Some(Part::effect("the gain is above 0", found, 0.0));
         match Self::number(found, Tolerance::Difference) {
@@ -332,22 +336,22 @@ impl Judged {
         }
     }
 
-    /// A number that shall not be above the printed one.
+    /// A number that must not exceed the printed one.
     pub fn at_most(found: Option<impl Into<Figure>>) -> Self {
         Self::of(found.map_or(Evidence::Nothing, |found| Evidence::AtMost(found.into())))
     }
 
-    /// A number that shall not be below the printed one.
+    /// A number that must not be below the printed one.
     pub fn at_least(found: Option<impl Into<Figure>>) -> Self {
         Self::of(found.map_or(Evidence::Nothing, |found| Evidence::AtLeast(found.into())))
     }
 
-    /// Nothing measures it, and why.
+    /// A claim that nothing measures, with the reason.
     pub fn unmeasured(why: impl Into<String>) -> Self {
         Self::of(Evidence::Nothing).noting(why)
     }
 
-    /// No rule knows its name.
+    /// A claim whose name no rule knows.
     pub fn unknown(name: &str) -> Self {
         Self::unmeasured(format!("nothing measures `{name}`"))
     }
@@ -360,7 +364,7 @@ impl Judged {
         Self { evidence, measured, ours: None, instead: None, erratum: None, why: None, over: None }
     }
 
-    /// A number that is in trend at least where that part is so.
+    /// The number is at least in trend if this part holds.
     #[must_use]
     pub fn or_at_least(mut self, part: Part) -> Self {
         if let Evidence::Number { trend, .. } = &mut self.evidence {
@@ -369,39 +373,38 @@ impl Judged {
         self
     }
 
-    /// With words beside the number.
+    /// Adds a text beside the number.
     #[must_use]
     pub fn noting(self, measured: impl Into<String>) -> Self {
         Self { measured: measured.into(), ..self }
     }
 
-    /// With our protocol beside the paper's: its number, and by how much that is above, run by run.
+    /// Adds the number of our protocol, and how far that exceeds the paper's, run by run.
     #[must_use]
     pub fn beside(self, figure: Option<impl Into<Figure>>, change: Option<impl Into<Figure>>) -> Self {
         let change = change.map(Into::into);
         Self { ours: figure.map(|figure| Beside { figure: figure.into(), change }), ..self }
     }
 
-    /// The paper contradicts itself here.
+    /// Marks the claim as one in which the paper contradicts itself.
     #[must_use]
     pub fn against(self, erratum: &'static str) -> Self {
         Self { erratum: Some(erratum), ..self }
     }
 
-    /// Judged by another number than the printed one, which follows from what else the paper
-    /// prints.
+    /// Judges by another number than the printed one; it follows from other printed numbers.
     #[must_use]
     pub fn instead(self, number: f64, erratum: &'static str) -> Self {
         Self { instead: Some(number), erratum: Some(erratum), ..self }
     }
 
-    /// With the reason, which is told if it is not reproduced.
+    /// Adds the reason, which is reported if the claim is not reproduced.
     #[must_use]
     pub fn because(self, why: &'static str) -> Self {
         Self { why: Some(why), ..self }
     }
 
-    /// The number of the paper's protocol.
+    /// Number of the paper's protocol.
     pub fn found(&self) -> Option<Figure> {
         match &self.evidence {
             Evidence::Number { found, .. } | Evidence::AtMost(found) | Evidence::AtLeast(found) => {
@@ -411,7 +414,7 @@ impl Judged {
         }
     }
 
-    /// By which rule it is judged, in words; `by` is the number that it is judged by.
+    /// The rule of the verdict in words; `by` is the number to compare with.
     fn rule(&self, by: f64) -> Option<String> {
         let share = |tolerance: f64| match by {
             0.0 => number(tolerance),
@@ -429,7 +432,7 @@ impl Judged {
         }
     }
 
-    /// What is tested of it.
+    /// Parts of the claim that are tested.
     fn tested(&self) -> &[Part] {
         match &self.evidence {
             Evidence::Number { trend, .. } => trend.as_slice(),
@@ -439,10 +442,10 @@ impl Judged {
     }
 }
 
-/// A number against the printed one.
+/// Compares a number with the printed one.
 fn near(printed: f64, found: &Figure, tolerance: f64) -> Holds {
     let (off, half) = ((found.mean - printed).abs(), found.ci95.unwrap_or(0.0));
-    // One run of several has no interval, and may be far from the next.
+    // A single run of several has no interval, and the next may differ much.
     let is_one_run = found.runs == 1 && found.ci95.is_none();
     match off {
         off if !off.is_finite() || is_one_run => Holds::Open,
@@ -452,7 +455,7 @@ fn near(printed: f64, found: &Figure, tolerance: f64) -> Holds {
     }
 }
 
-/// A number that shall not be above 0, in which `found` is by how much it is.
+/// Judges a number that must not be positive; `found` is its value.
 fn bound(found: f64, figure: &Figure) -> Holds {
     let half = figure.ci95.unwrap_or(0.0);
     match found {
@@ -463,34 +466,35 @@ fn bound(found: f64, figure: &Figure) -> Holds {
     }
 }
 
-/// A claim beside what we measured.
+/// A claim with its verdict.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Verdict {
-    /// The claim's name in the list of targets.
+    /// Name in the list of targets.
     pub id: String,
-    /// Where the paper makes it.
+    /// Place in the paper.
     pub section: String,
-    /// The claim in words, or the circumstances of the number.
+    /// The claim in words, or the conditions of the number.
     pub claim: String,
-    /// The printed number.
+    /// Printed number.
     pub printed: Option<f64>,
-    /// Its unit; empty for a pure number.
+    /// Unit; empty for a pure number.
     pub unit: String,
-    /// What it rests on.
+    /// Evidence.
     pub judged: Judged,
-    /// By which rule a number is judged.
+    /// Rule by which a number is judged.
     pub rule: Option<String>,
-    /// How many parts of a claim in words are so, of how many.
+    /// Number of parts of a claim in words that hold, and number of all parts.
     pub parts: Option<[usize; 2]>,
-    /// What became of it: where the paper contradicts itself, by the reading that we take.
+    /// The verdict. If the paper contradicts itself, by our reading.
     pub holds: Holds,
-    /// It contradicts what else the paper prints.
+    /// Whether the claim contradicts other printed numbers.
     pub contradicted: bool,
-    /// The gain is more than printed, beyond doubt, over a scheme whose own number is reproduced.
+    /// Whether the gain is significantly larger than printed, over a scheme whose own number is
+    /// reproduced.
     pub exceeded: bool,
 }
 
-/// Judges every value and trend of a list of targets, by what `of` knows of each.
+/// Judges every value and trend of a list of targets; `of` provides the evidence for each.
 pub fn judge_list(list: &str, of: impl Fn(&Target) -> Judged) -> Vec<Verdict> {
     let claims = targets::claims(list).map(|target| {
         let judged = of(&target);
@@ -561,8 +565,8 @@ impl Verdict {
         }
     }
 
-    /// A gain that is not the printed one: more is a success only where its baseline is what the
-    /// paper's is.
+    /// Handles a gain that is not the printed one: a larger gain is a success only if its baseline
+    /// is reproduced.
     fn exceed(&mut self, is_over_reproduced: bool) {
         let (Evidence::Number { found, tolerance, .. }, Some(by)) = (&self.judged.evidence, self.by()) else {
             return;
@@ -584,9 +588,9 @@ impl Verdict {
         }
     }
 
-    /// What became of it by the means alone, as if the runs left no doubt: for many settings with
-    /// few runs of each, whose share has an interval of its own. A gain that is more than printed
-    /// is in trend only.
+    /// Verdict by the means alone, as if the runs left no doubt. It is meant for many settings with
+    /// few runs each, whose share of successes has a confidence interval of its own. A gain larger
+    /// than printed counts only as a trend.
     pub fn by_means(&self) -> Holds {
         let outcomes: Vec<Outcome> = self.judged.tested().iter().map(Part::by_mean).collect();
         let exact = |found: &Figure| Figure { ci95: None, runs: 0, ..*found };
@@ -601,8 +605,7 @@ impl Verdict {
         }
     }
 
-    /// The number that a claim is about: the one that was found, or the share of its parts that are
-    /// so by the means.
+    /// The number of a claim: the measured one, or the share of its parts that hold by the means.
     pub fn measure(&self) -> Option<f64> {
         let of_parts = |parts: &[Part]| {
             let so = parts.iter().filter(|part| part.by_mean() == Outcome::Holds).count();
@@ -615,7 +618,7 @@ impl Verdict {
         .filter(|value| value.is_finite())
     }
 
-    /// The number that it is judged by.
+    /// The number that the claim is compared with.
     pub fn by(&self) -> Option<f64> {
         self.judged.instead.or(self.printed)
     }
@@ -629,8 +632,8 @@ impl Verdict {
         }
     }
 
-    /// By how much what was found is off the number that it is judged by: in per cent of it, or in
-    /// points where it is per cent itself; the difference where that is 0.
+    /// Deviation of the measured number from the one that it is compared with: in per cent of it,
+    /// or in points if it is a percentage; the difference if it is 0.
     pub fn off(&self) -> Option<String> {
         let (printed, found) = (self.by()?, self.judged.found()?.mean);
         let off = found - printed;
@@ -643,13 +646,13 @@ impl Verdict {
         Some(format!("{value:+.1} {unit}").trim_end().to_owned())
     }
 
-    /// What was found as a multiple of the number that it is judged by, unless that is 0.
+    /// The measured number divided by the one that it is compared with, unless that is 0.
     pub fn ratio(&self) -> Option<f64> {
         let (printed, found) = (self.by()?, self.judged.found()?.mean);
         (printed != 0.0).then_some(found / printed)
     }
 
-    /// The verdict as a program reads it.
+    /// The verdict in machine-readable form.
     pub fn record(&self) -> Record<'_> {
         let (found, ours) = (self.judged.found(), self.judged.ours);
         let change = ours.and_then(|ours| ours.change);
@@ -680,20 +683,20 @@ impl Verdict {
     }
 }
 
-/// A claim of which all parts shall be so.
+/// Verdict on a claim whose parts must all hold.
 fn all_of(outcomes: &[Outcome]) -> Holds {
     let count = |of| outcomes.iter().filter(|outcome| **outcome == of).count();
     let (so, open, all) = (count(Outcome::Holds), count(Outcome::Open), outcomes.len());
     match 2 * so {
         twice if twice == 2 * all => Holds::Yes,
         twice if twice >= all => Holds::Trend,
-        // What is open may still make it half.
+        // Open parts could still make it at least half.
         twice if twice + 2 * open >= all => Holds::Open,
         _ => Holds::No,
     }
 }
 
-/// A number that is off, but on the side that the paper says.
+/// Turns a failure into a trend if the number differs in the direction that the paper states.
 fn in_trend(holds: Holds, trend: Option<&Outcome>) -> Holds {
     match (holds, trend) {
         (Holds::No, Some(Outcome::Holds)) => Holds::Trend,
@@ -701,10 +704,10 @@ fn in_trend(holds: Holds, trend: Option<&Outcome>) -> Holds {
     }
 }
 
-/// Between the parts of a claim.
+/// Separator between the parts of a claim.
 pub const PARTS: &str = " | ";
 
-/// The parts of a claim, each with what became of it.
+/// The parts of a claim, each with its result.
 fn told(parts: &[Part], outcomes: &[Outcome], more: &str) -> String {
     let sign = |outcome: &Outcome| match outcome {
         Outcome::Holds => "✓",
@@ -715,7 +718,7 @@ fn told(parts: &[Part], outcomes: &[Outcome], more: &str) -> String {
     told.chain((!more.is_empty()).then(|| more.to_owned())).collect::<Vec<_>>().join(PARTS)
 }
 
-/// A verdict as a program reads it.
+/// Machine-readable form of a verdict.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Record<'a> {
     pub(crate) id: &'a str,
@@ -723,31 +726,31 @@ pub struct Record<'a> {
     pub(crate) claim: &'a str,
     pub(crate) printed: Option<f64>,
     pub(crate) unit: &'a str,
-    /// With the paper's protocol.
+    /// Number of the paper's protocol.
     pub(crate) found: Option<f64>,
     pub(crate) ci95: Option<f64>,
     pub(crate) runs: Option<usize>,
     pub(crate) ratio: Option<f64>,
     pub(crate) rule: Option<&'a str>,
-    /// By the reading that we take, where the paper contradicts itself.
+    /// Verdict by our reading, if the paper contradicts itself.
     pub(crate) verdict: Holds,
     pub(crate) exceeded: bool,
-    /// Of a claim in words: how many parts are so, of how many.
+    /// For a claim in words: number of parts that hold, and number of all parts.
     pub(crate) parts: Option<[usize; 2]>,
     pub(crate) contradicted: bool,
     pub(crate) instead: Option<f64>,
     pub(crate) erratum: Option<&'static str>,
-    /// With our protocol in the same network.
+    /// Number of our protocol in the same network.
     pub(crate) ours: Option<f64>,
     pub(crate) ours_ci95: Option<f64>,
-    /// By how much that is above, in per cent or points.
+    /// How far our number exceeds that of the paper's protocol, in per cent or points.
     pub(crate) ours_above: Option<f64>,
     pub(crate) ours_above_ci95: Option<f64>,
     pub(crate) measured: &'a str,
     pub(crate) why: Option<&'static str>,
 }
 
-/// How many verdicts there are of each kind, in the order of [`Holds::ALL`].
+/// Number of verdicts of each kind, in the order of [`Holds::ALL`].
 pub fn tally(verdicts: &[Verdict]) -> [usize; 4] {
     Holds::ALL.map(|holds| verdicts.iter().filter(|v| v.holds == holds).count())
 }

@@ -1,48 +1,48 @@
-//! How much is to be run, and who is told how far it is.
+//! Number of runs, seed, and progress of measurements.
 
 use std::fmt;
 
 use crate::experiment::{Experiment, Settings};
 
-/// A value for each of some parameters of an experiment.
+/// Values of some parameters of an experiment.
 pub type Values = [(&'static str, String)];
 
-/// Runs of each random point, the root of their random streams, and who watches.
+/// Number of runs per point with random input, their seed, and the progress callback.
 #[derive(Clone, Copy)]
 pub struct Work<'a> {
-    /// Runs, at least 1.
+    /// Number of runs, at least 1.
     pub runs: usize,
-    /// The root of all random streams.
+    /// Seed of all runs.
     pub seed: u64,
     watch: Option<&'a (dyn Fn() + Sync)>,
     over: &'a Values,
 }
 
 impl<'a> Work<'a> {
-    /// So many runs that nobody watches.
+    /// Creates work with this number of runs and no progress callback.
     pub fn new(runs: usize, seed: u64) -> Self {
         Self { runs: runs.max(1), seed, watch: None, over: &[] }
     }
 
-    /// The same; `watch` is called after every run, by any thread.
+    /// Adds a callback that is called after every run, by any thread.
     #[must_use]
     pub fn watched(self, watch: &'a (dyn Fn() + Sync)) -> Self {
         Self { watch: Some(watch), ..self }
     }
 
-    /// The same with another number of runs.
+    /// Changes the number of runs.
     #[must_use]
     pub fn with_runs(self, runs: usize) -> Self {
         Self { runs: runs.max(1), ..self }
     }
 
-    /// The same with other values where a parameter would have its default: see [`Work::settings`].
+    /// Replaces the defaults of these parameters: see [`Work::settings`].
     #[must_use]
     pub fn with_values(self, over: &'a Values) -> Self {
         Self { over, ..self }
     }
 
-    /// Settings as they are run. What says otherwise than the default stays.
+    /// The settings to run. Values that differ from the defaults are kept.
     pub fn settings(&self, experiment: &dyn Experiment, settings: &Settings) -> Settings {
         let is_default = |key: &str| {
             let parameters = experiment.parameters();
@@ -52,7 +52,7 @@ impl<'a> Work<'a> {
         over.fold(settings.clone(), |settings, (key, value)| settings.with(key, value))
     }
 
-    /// A run is over.
+    /// Reports that a run has ended.
     pub fn ran(&self) {
         if let Some(watch) = self.watch {
             watch();

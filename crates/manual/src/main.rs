@@ -1,8 +1,8 @@
-//! What is generated from the code for those who install or write files: manual pages and the JSON
-//! Schema of scenarios.
+//! Generates files for packagers and authors of scenarios: manual pages and the JSON Schema of
+//! scenario files.
 //!
-//! `cargo xtask gen` and `cargo xtask man` run it. It is a program of its own so that no program of
-//! users has to be built with what it needs.
+//! `cargo xtask gen` and `cargo xtask man` run this program. It is separate from the users'
+//! programs so that they do not have to be built with its dependencies.
 
 #![forbid(unsafe_code)]
 
@@ -17,7 +17,7 @@ use anabranch_deploy::{exit, output};
 use anabranch_sim::scenario::record::json_schema;
 use clap::{Parser, Subcommand};
 
-/// Generates what is made from the code of anabranch
+/// Generate the manual pages and the JSON Schema of anabranch
 #[derive(Parser)]
 struct Arguments {
     #[command(subcommand)]
@@ -28,10 +28,10 @@ struct Arguments {
 enum Command {
     /// Print the JSON Schema of scenario files
     Schema,
-    /// Write a manual page for each command into a folder, which must be there; pages of these
-    /// names are replaced
+    /// Write a manual page for each command into an existing folder; files of the same names are
+    /// replaced
     Man {
-        /// The folder
+        /// Folder for the pages
         folder: PathBuf,
     },
     /// Write the manual pages and completions of the packages: `small` and `lab`, each with folders

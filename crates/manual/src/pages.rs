@@ -1,4 +1,4 @@
-//! Manual pages from the definition of the command line.
+//! Manual pages, generated from the definition of the command line.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +11,7 @@ use clap_mangen::roff::{Roff, bold, roman};
 /// Writes a page for a program and for each of its commands.
 ///
 /// # Errors
-/// The folder is not there, or a page cannot be written.
+/// The folder is missing, or a page cannot be written.
 pub(crate) fn write(folder: &Path, program: Command) -> Result<(), Error> {
     if !folder.is_dir() {
         return Err(Error::input(format!("{} is no folder", folder.display())).with_hint("make it first"));
@@ -101,7 +101,7 @@ const EXIT_STATUS: &[(&str, &str)] = &[
     ("130", "Interrupted."),
 ];
 
-/// What a definition does not say of a command.
+/// Sections of a page that the definition of a command does not contain.
 struct More {
     page: &'static str,
     files: &'static [(&'static str, &'static str)],

@@ -1,4 +1,4 @@
-//! Manual pages, as a reader of man(1) sees them.
+//! Tests of the manual pages, as man(1) shows them.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -19,7 +19,7 @@ fn printed(arguments: &[&str]) -> String {
     String::from_utf8(assert.get_output().stdout.clone()).expect("text")
 }
 
-/// Every long option of every command, by the name of its page.
+/// Every long option of each command, by the name of the command's page.
 fn options() -> BTreeMap<String, Vec<String>> {
     let mut program = anabranch_lab_cli::program().disable_help_subcommand(true);
     program.build();
@@ -69,7 +69,7 @@ fn groff_has_nothing_to_say_of_the_pages() {
         fs::read_dir(folder.path()).expect("a folder").map(|page| page.expect("a page").path()).collect();
     pages.sort();
     for page in pages {
-        // What `man --warnings` does, without what it needs of the system.
+        // The same check as `man --warnings`, which would need an installed man-db.
         let output = Command::new(&groff)
             .args(["-man", "-Tutf8", "-ww", "-z", "-rLL=80n"])
             .arg(&page)

@@ -1,10 +1,10 @@
-//! Errors as Python has them: `anabranch.Error` with a message, a place and a hint.
+//! Errors in the form that Python gets: `anabranch.Error` with a message, a place and a hint.
 
 use anabranch_lab::experiment::{ParameterError, RunError};
 use anabranch_sim::scenario::ScenarioError;
 use pyo3::prelude::*;
 
-/// What went wrong, before it is an exception.
+/// An error before it becomes an exception.
 #[derive(Debug)]
 pub(crate) struct Fault {
     message: String,
@@ -13,22 +13,22 @@ pub(crate) struct Fault {
 }
 
 impl Fault {
-    /// What is wrong with what was asked for.
+    /// Creates an error about invalid input.
     pub(crate) fn new(message: impl Into<String>) -> Self {
         Self { message: message.into(), place: None, hint: None }
     }
 
-    /// What to do about it.
+    /// Adds advice for the user.
     pub(crate) fn with_hint(self, hint: impl Into<String>) -> Self {
         Self { hint: Some(hint.into()), ..self }
     }
 
-    /// Where it is.
+    /// Adds the place of the error.
     pub(crate) fn at(self, place: impl Into<String>) -> Self {
         Self { place: Some(place.into()), ..self }
     }
 
-    /// A panic: a fault of ours.
+    /// Converts a panic, which is a bug of this package.
     pub(crate) fn panicked(panic: &(dyn std::any::Any + Send)) -> Self {
         let text = panic.downcast_ref::<String>().map(String::as_str);
         let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("it said nothing");
@@ -39,7 +39,8 @@ impl Fault {
 
 impl From<ScenarioError> for Fault {
     fn from(ScenarioError { place, message, hint }: ScenarioError) -> Self {
-        // The program's words for an override are those of its option.
+        // The program's text names its command-line option for an override; Python has a parameter
+        // instead.
         let place = place.to_string();
         let place = place.strip_prefix("--set ").map(|set| format!("set {set}")).unwrap_or(place);
         Self { message, place: Some(place), hint }

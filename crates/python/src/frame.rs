@@ -1,4 +1,4 @@
-//! Tables, which other libraries read in memory.
+//! Tables, which other libraries can read in memory.
 
 use std::collections::BTreeMap;
 
@@ -10,13 +10,13 @@ use pyo3::types::{PyBytes, PyCapsule};
 
 use crate::fault::Fault;
 
-/// Columns with names, units and as many values each.
+/// Columns of equal length, with names and units.
 #[pyclass(frozen, module = "anabranch._anabranch")]
 pub(crate) struct Frame(pub(crate) table::Frame);
 
 #[pymethods]
 impl Frame {
-    /// A table of columns: name, unit, `bool`, `int`, `float` or `str`, and the values.
+    /// Creates a table from columns: name, unit, type (`bool`, `int`, `float` or `str`) and values.
     #[staticmethod]
     fn of(columns: Vec<(String, String, String, Bound<'_, PyAny>)>) -> PyResult<Self> {
         let columns = columns.into_iter().map(|(name, unit, kind, values)| {
@@ -32,19 +32,19 @@ impl Frame {
         Ok(Self(table::Frame::new(columns).map_err(Fault::from)?))
     }
 
-    /// What `to_ipc` has written.
+    /// Reads what `to_ipc` wrote.
     #[staticmethod]
     fn from_ipc(py: Python<'_>, octets: Vec<u8>) -> PyResult<Self> {
         Ok(Self(py.detach(|| table::Frame::read_ipc(&octets)).map_err(Fault::from)?))
     }
 
-    /// What `to_parquet` has written, or a sweep of the program.
+    /// Reads what `to_parquet` or a sweep of the program wrote.
     #[staticmethod]
     fn from_parquet(py: Python<'_>, octets: Vec<u8>) -> PyResult<Self> {
         Ok(Self(py.detach(|| table::Frame::read_parquet(octets.into())).map_err(Fault::from)?))
     }
 
-    /// What is said of the whole table.
+    /// Metadata of the whole table.
     fn metadata(&self) -> BTreeMap<String, String> {
         self.0.metadata().into_iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
     }
@@ -58,7 +58,7 @@ impl Frame {
         self.0.columns().map(|(name, unit)| (name.to_owned(), unit.to_owned())).collect()
     }
 
-    /// The values of a column; `None` if there is none of that name.
+    /// The values of a column; `None` if there is no column of that name.
     fn values<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
         let Some(values) = py.detach(|| self.0.values(name)) else { return Ok(None) };
         let list = match values {
@@ -70,12 +70,12 @@ impl Frame {
         list.map(Some)
     }
 
-    /// Arrow's C stream interface.
+    /// The table through Arrow's C stream interface.
     fn stream<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
         PyCapsule::new_with_value(py, self.0.stream(), c"arrow_array_stream")
     }
 
-    /// Arrow's C data interface, the schema.
+    /// The schema through Arrow's C data interface.
     fn schema<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
         let schema = self.0.schema().map_err(Fault::from)?;
         PyCapsule::new_with_value(py, schema, c"arrow_schema")
@@ -106,8 +106,8 @@ fn octets(write: impl FnOnce(&mut Vec<u8>) -> Result<(), anabranch_sweep::Error>
     Ok(octets)
 }
 
-/// Number, mean, half-width of its 95 % confidence interval (if there are two), least and greatest;
-/// `None` of nothing.
+/// Count, mean, half-width of the mean's 95 % confidence interval (with at least two values),
+/// minimum and maximum; `None` without values.
 #[pyfunction]
 pub(crate) fn summary(values: Vec<f64>) -> PyResult<Option<Parts>> {
     if values.is_empty() {
@@ -116,8 +116,8 @@ pub(crate) fn summary(values: Vec<f64>) -> PyResult<Option<Parts>> {
     Ok(Some(parts(Summary::of(&values).map_err(|error| Fault::new(error.to_string()))?)))
 }
 
-/// The median of times of which some are censored, the ends of its 95 % confidence interval and the
-/// numbers of times and of censored ones; `None` of nothing.
+/// Median of partly censored times, bounds of its 95 % confidence interval, and the numbers of
+/// times and of censored times; `None` without values.
 #[pyfunction]
 #[allow(clippy::type_complexity, reason = "a tuple of Python's")]
 pub(crate) fn survival(
@@ -138,8 +138,8 @@ fn parts(Summary { mean, ci95, min, max, runs }: Summary) -> Parts {
     (runs, mean, ci95, min, max)
 }
 
-/// The difference `left - right` of paired runs and the ratio of their means, each as [`summary`];
-/// no ratio where the mean of `right` is 0.
+/// Difference `left - right` of paired runs and ratio of their means, each as by [`summary`]; no
+/// ratio if the mean of `right` is 0.
 #[pyfunction]
 pub(crate) fn compared(left: Vec<f64>, right: Vec<f64>) -> PyResult<(Parts, Option<Parts>)> {
     let failed = |error: anabranch_stats::StatsError| Fault::new(error.to_string());

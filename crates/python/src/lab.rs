@@ -1,4 +1,4 @@
-//! The papers' experiments.
+//! Experiments of the papers.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -38,7 +38,7 @@ fn lab_list() -> Vec<String> {
     described.collect()
 }
 
-/// Runs a grid of an experiment: one JSON object for each point, as `anabranch lab run --json`
+/// Runs a grid of an experiment. Returns one JSON object per point, as `anabranch lab run --json`
 /// prints it.
 #[pyfunction]
 fn lab_run(
@@ -66,7 +66,7 @@ fn lab_run(
             let record = Outcome::of(&sweep, point, &store)?.record();
             serde_json::to_string(&record).map_err(|error| Fault::new(error.to_string()))
         };
-        // After an interruption there are not all, and none is read.
+        // After an interruption some rows are missing, and none is read.
         if watched.cancel.load(Ordering::Relaxed) {
             Ok(Vec::new())
         } else {

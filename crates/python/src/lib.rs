@@ -1,15 +1,14 @@
-//! The compiled part of the Python package `anabranch`. It never decides anything about a network
-//! or a protocol, and it shows nobody anything: what people call and read is Python, in
-//! `python/anabranch`.
+//! The compiled part of the Python package `anabranch`. It contains no network or protocol logic,
+//! and users do not call it directly: the public API is Python, in `python/anabranch`.
 //!
-//! All work but that of `policy` is done on threads that know no Python, while the one that asked
-//! waits without the interpreter's lock and looks for Ctrl-C (`work`).
+//! All work except that of `policy` runs on threads without Python. The calling thread waits
+//! without the interpreter's lock and handles Ctrl-C (`work`).
 //!
-//! Code map: `fault` is how a Python exception is made of an error; `frame` holds tables;
-//! `scenario` a scenario and its text; `record` makes a run again with observers; `sweep` makes
-//! runs, and `sweep::driver` has them made by others; `lab` are the papers' experiments and `plan`
-//! the closed forms, both of which answer in JSON; `policy` are controllers and schedulers written
-//! in Python, the only Python that runs ask; `units` reads quantities.
+//! Code map: `fault` converts errors to Python exceptions; `frame` holds tables; `scenario` parses
+//! scenarios; `record` repeats a run with observers; `sweep` makes runs, and `sweep::driver` hands
+//! them to others; `lab` runs the experiments of the papers, and `plan` computes the closed forms,
+//! both with results in JSON; `policy` calls controllers, schedulers and striping policies that are
+//! written in Python; `units` parses quantities.
 
 mod fault;
 mod frame;
@@ -25,7 +24,7 @@ mod work;
 
 use pyo3::prelude::*;
 
-/// What `import anabranch._anabranch` finds.
+/// The module that `import anabranch._anabranch` loads.
 #[pymodule]
 fn _anabranch(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("VERSION", anabranch_sweep::VERSION)?;

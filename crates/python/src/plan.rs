@@ -1,4 +1,4 @@
-//! The closed forms. Each answers with the object that `anabranch plan ... --json` prints, as text.
+//! The closed forms. Each returns the JSON text that `anabranch plan ... --json` prints.
 
 mod mptcp;
 mod set;

@@ -1,9 +1,9 @@
 //! Policies written in Python: a controller, scheduler or striping policy whose methods are those
 //! of a Python object.
 //!
-//! A configuration of the core is plain data and holds no objects. It holds a number, by which
-//! [`Known`] finds what makes the objects. What a method raises cannot pass through the simulator:
-//! it waits in the [`Call`] that makes the run, which ends.
+//! A configuration of the core is plain data and cannot hold objects. It holds a number, with which
+//! [`Known`] finds the class. An exception of a method cannot pass through the simulator: it is
+//! stored in the [`Call`] that makes the run, and the run ends.
 
 mod call;
 mod congestion;
@@ -26,8 +26,7 @@ use crate::fault::Fault;
 
 pub(crate) use call::Call;
 
-/// A policy as Python hands it over: its kind, its name, what makes one, and a digest of its
-/// source.
+/// A policy as Python passes it: kind, name, class, and a digest of its source.
 pub(crate) type Brought = (String, String, Py<PyAny>, String);
 
 /// The policies of a scenario.
@@ -55,13 +54,13 @@ pub(crate) fn policies(py: Python<'_>, brought: &[Brought]) -> PyResult<Policies
     Ok(policies)
 }
 
-/// What makes policies, by number. Nothing is ever removed, since numbers are copied freely; a
-/// process sees few classes.
+/// Classes of policies by number. Entries are never removed, since numbers are copied freely; a
+/// process uses few classes.
 static KNOWN: Mutex<Vec<Arc<Py<PyAny>>>> = Mutex::new(Vec::new());
-/// Names of policies, for ever.
+/// Names of policies, kept for the life of the process.
 static NAMES: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
 
-/// Nothing that can panic happens under these locks, and no Python.
+/// Locks a mutex even if it is poisoned: nothing that panics and no Python runs under these locks.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
@@ -85,7 +84,7 @@ fn leaked(name: &str) -> &'static str {
     name
 }
 
-/// A policy's object, and what errors call its class.
+/// A policy's object, and its class name for errors.
 #[derive(Debug)]
 struct Object {
     object: Py<PyAny>,
@@ -93,8 +92,8 @@ struct Object {
 }
 
 impl Object {
-    /// Calls what has this number. The result is of the class `base` of the module
-    /// `anabranch.policy`.
+    /// Calls the class of this number. The result must be an instance of the class `base` of the
+    /// module `anabranch.policy`.
     fn make<'py>(
         py: Python<'py>,
         number: usize,
@@ -114,7 +113,7 @@ impl Object {
     }
 }
 
-/// Adds the classes of what policies are told.
+/// Adds the classes of the arguments of policies.
 pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<congestion::Start>()?;
     module.add_class::<congestion::View>()?;

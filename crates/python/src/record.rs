@@ -1,5 +1,5 @@
-//! One run once more, with observers: its event log, capture, trace or time series, and what is
-//! made of an event log.
+//! Repeats a run with observers: its event log, capture, trace or time series, and views of an
+//! event log.
 
 mod events;
 mod series;
@@ -22,14 +22,14 @@ use crate::fault::Fault;
 pub(crate) use events::event_table;
 pub(crate) use series::series;
 
-/// What is recorded of a run.
+/// What to record of a run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum What {
     /// The event log, which `anabranch view` replays.
     Events,
     /// Every packet, as pcapng.
     Capture,
-    /// Everything that happens, as text.
+    /// Each event of each packet, as text.
     Trace,
 }
 
@@ -45,7 +45,7 @@ impl What {
     }
 }
 
-/// Makes a run and returns what is recorded of it; gives up with `None` when `stop` becomes true.
+/// Makes a run and returns its record; `None` if `stop` becomes true first.
 pub(crate) fn record(
     scenario: &Scenario,
     files: &Files,
@@ -87,7 +87,8 @@ fn look(stop: &AtomicBool) -> Result<(), Fault> {
     if stop.load(Ordering::Relaxed) { Err(Fault::new("the run was stopped")) } else { Ok(()) }
 }
 
-/// The page that replays an event log from `start` to `end`, in seconds, of at most `limit` rows.
+/// The page that replays an event log from `start` to `end` (in seconds), with at most `limit`
+/// rows.
 #[pyfunction]
 pub(crate) fn replay_page(
     py: Python<'_>,

@@ -1,4 +1,4 @@
-//! A scenario: its text, what was set on top of it, and what both mean.
+//! A scenario: its text, its overrides, and the parsed result.
 
 use std::path::PathBuf;
 
@@ -12,15 +12,15 @@ use crate::policy::{self, Brought};
 #[pyclass(frozen, module = "anabranch._anabranch")]
 pub(crate) struct Scenario {
     pub(crate) source: Source,
-    /// Some policies are written in Python.
+    /// Whether some policies are written in Python.
     pub(crate) has_policies: bool,
     scenario: scenario::Scenario,
 }
 
 #[pymethods]
 impl Scenario {
-    /// Understands a text, which errors call `name`, with overrides `path=value`. The files that it
-    /// carries are in `folder`, and `brought` are policies that it may name beside ours.
+    /// Parses a scenario text with overrides `path=value`. Errors call the text `name`. Its files
+    /// are in `folder`; `brought` are custom policies that it may name.
     #[new]
     fn new(
         py: Python<'_>,
@@ -34,35 +34,36 @@ impl Scenario {
         let understand = || {
             let source = Source::new(name, text).with_folder(folder).with_policies(policies);
             let source = overrides.into_iter().fold(source, Source::set);
-            // A sweep of this scenario may select among its profiles, and refuses those that no
-            // point uses.
+            // A sweep of this scenario may select among its profiles, so unused profiles are not an
+            // error here.
             let scenario = source.clone().selecting().scenario()?;
             Ok::<_, Fault>(Self { source, has_policies, scenario })
         };
         Ok(py.detach(understand)?)
     }
 
-    /// What was said and every default, as JSON.
+    /// All values, including defaults, as JSON.
     fn resolved(&self) -> String {
         self.scenario.to_json()
     }
 
-    /// What was said and every default, as a scenario file without axes.
+    /// All values, including defaults, as a scenario file without axes.
     fn to_toml(&self) -> String {
         self.scenario.to_toml()
     }
 
-    /// SHA-256 over the resolved scenario without its seed, name and description, in hexadecimal.
+    /// SHA-256 of the resolved scenario without its seed, name and description, in hexadecimal.
     fn hash(&self) -> String {
         self.scenario.hash()
     }
 
-    /// When the simulation ends at the latest, in seconds.
+    /// Latest end of the simulation in seconds.
     fn stop(&self) -> f64 {
         self.scenario.stop.saturating_since(anabranch_core::time::Instant::ZERO).as_secs_f64()
     }
 
-    /// The points of its own axes: the values on them as JSON, and the scenario as a file.
+    /// The points of the scenario's own axes: the values on the axes as JSON, and the scenario as a
+    /// file.
     fn points(&self, py: Python<'_>) -> PyResult<Vec<(String, String)>> {
         let points = py.detach(|| self.source.points().map_err(Fault::from))?;
         let text = |point: scenario::Point| {

@@ -1,4 +1,4 @@
-//! Many runs of a scenario or of an experiment: here, or elsewhere ([`driver`]).
+//! Many runs of a scenario or an experiment, made here or by others ([`driver`]).
 
 pub(crate) mod driver;
 
@@ -24,22 +24,22 @@ use crate::threads::{self, Threads};
 use crate::work::{alone, caught, work};
 use driver::Lent;
 
-/// A spec with its points, and where its rows are kept.
+/// A sweep with its points and the store of its rows.
 #[pyclass(frozen, module = "anabranch._anabranch")]
 pub(crate) struct Sweep {
     pub(crate) inner: Arc<Inner>,
 }
 
-/// What threads that know no Python hold on to.
+/// State shared with threads without Python.
 pub(crate) struct Inner {
     pub(crate) sweep: sweep::Sweep,
     pub(crate) points: Vec<Point>,
     pub(crate) state: Mutex<State>,
-    /// Some policies are written in Python.
+    /// Whether some policies are written in Python.
     has_policies: bool,
 }
 
-/// What changes.
+/// Mutable state.
 pub(crate) struct State {
     pub(crate) store: Store,
     pub(crate) lent: Lent,
@@ -53,15 +53,16 @@ impl Inner {
         Ok(Self { sweep, points, state, has_policies })
     }
 
-    /// There is one run of a scenario in all: those of experiments cannot be stopped in their
-    /// midst.
+    /// Whether the sweep is a single run of a scenario. Runs of experiments cannot be stopped
+    /// midway.
     fn is_one_run(&self) -> bool {
         let fixed =
             matches!(self.sweep.spec().runs, Runs::Fixed(1)) && self.sweep.spec().experiment().is_none();
         fixed && self.points.len() == 1 && self.sweep.seeds().len() == 1
     }
 
-    /// Rows are in the store or they are not: whoever panicked has left nothing half-done.
+    /// Locks the state even if the mutex is poisoned: a row is either stored or not, so a panic
+    /// leaves nothing incomplete.
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
@@ -69,21 +70,21 @@ impl Inner {
 
 #[pymethods]
 impl Sweep {
-    /// Reads a spec file, and the scenario or experiment that it names.
+    /// Reads a sweep file, and the scenario or experiment that it names.
     #[staticmethod]
     fn read(py: Python<'_>, path: PathBuf, out: Option<PathBuf>) -> PyResult<Self> {
         Self::make(py, out, false, move || Spec::read(&path, EXPERIMENTS))
     }
 
-    /// Understands the text of a spec, which errors call `name`, and which names an experiment.
+    /// Parses the text of a sweep of an experiment. Errors call the text `name`.
     #[staticmethod]
     fn parse(py: Python<'_>, name: String, text: String, out: Option<PathBuf>) -> PyResult<Self> {
         let here = Path::new("");
         Self::make(py, out, false, move || Spec::parse(&name, &text, here, EXPERIMENTS))
     }
 
-    /// Understands the text of a spec, which errors call `name`, for a scenario whose files are in
-    /// `folder`.
+    /// Parses the text of a sweep of a scenario whose files are in `folder`. Errors call the text
+    /// `name`.
     #[staticmethod]
     fn of(
         py: Python<'_>,
@@ -103,8 +104,8 @@ impl Sweep {
         Self::make(py, out, has_policies, move || Spec::parse_for(&name, &text, source, &folder))
     }
 
-    /// Makes all runs of a shard that are not done, on so many threads (0: all cores). `progress`
-    /// is told now and then how many are made, of how many.
+    /// Makes all missing runs of a shard on `threads` threads (0: one per core). `progress` is
+    /// called regularly with the number of finished and of all runs.
     fn run(
         &self,
         py: Python<'_>,
@@ -137,8 +138,7 @@ impl Sweep {
         })
     }
 
-    /// Makes a run of a point again and returns what is recorded of it: its `events`, a `capture`
-    /// or a `trace`.
+    /// Repeats a run of a point and returns its record: `events`, `capture` or `trace`.
     fn record<'py>(
         &self,
         py: Python<'py>,
@@ -154,8 +154,8 @@ impl Sweep {
         Ok(PyBytes::new(py, &self.again(py, point, again)?))
     }
 
-    /// Makes a run of a point again and returns its time series by name, with a row each `every` at
-    /// most.
+    /// Repeats a run of a point and returns its time series by name, with a row per interval
+    /// `every` at most.
     fn series(
         &self,
         py: Python<'_>,
@@ -172,8 +172,8 @@ impl Sweep {
         Ok(tables.into_iter().map(|(name, frame)| (name, Frame(frame))).collect())
     }
 
-    /// The rows that are there, of all shards; how many runs are missing; and the points whose mean
-    /// is not known well enough.
+    /// The stored rows of all shards, the number of missing runs, and the points whose mean misses
+    /// its target precision.
     fn frame(&self, py: Python<'_>) -> PyResult<(Frame, u64, Vec<usize>)> {
         let inner = self.inner.clone();
         let made = move || {
@@ -185,50 +185,50 @@ impl Sweep {
         Ok(py.detach(made)?)
     }
 
-    /// Parameters that differ from the scenario's text, and those of them that tell points apart.
+    /// Parameters that differ from the scenario's text, and those of them that distinguish points.
     fn parameters(&self) -> (Vec<String>, Vec<String>) {
         let own = |names: &mut dyn Iterator<Item = &str>| names.map(str::to_owned).collect();
         (own(&mut self.inner.sweep.names()), own(&mut self.inner.sweep.varied()))
     }
 
-    /// How many rows of other builds the folder has. They are kept and not used.
+    /// Number of rows of other builds in the folder. They are kept but not used.
     fn foreign(&self, py: Python<'_>) -> usize {
         py.detach(|| self.inner.state().store.foreign())
     }
 
-    /// What it is called.
+    /// Name of the sweep.
     fn name(&self) -> String {
         self.inner.sweep.spec().name.clone()
     }
 
-    /// Begins to hand out the runs of a shard that are not done: how many that are by now.
+    /// Starts to hand out the missing runs of a shard. Returns their number as known now.
     fn begin(&self, py: Python<'_>, shard: (u32, u32)) -> PyResult<u64> {
         let shard = Shard::new(shard.0, shard.1).map_err(Fault::from)?;
         let inner = self.inner.clone();
         Ok(py.detach(move || inner.begin(shard)))
     }
 
-    /// A job of at most so many runs: its number, itself, and how many runs it has; `None` if there
-    /// is none at this moment.
+    /// Takes a job of at most `most` runs: its number, its text, and its number of runs; `None` if
+    /// no run is available at the moment.
     fn take(&self, py: Python<'_>, most: usize) -> PyResult<Option<(u64, String, usize)>> {
         let inner = self.inner.clone();
         Ok(py.detach(move || inner.take(most))?)
     }
 
-    /// The rows of a job that was handed out; how many runs are known by now to be needed.
+    /// Accepts the rows of a job. Returns the number of runs that are known to be needed by now.
     fn put(&self, py: Python<'_>, number: u64, rows: Vec<u8>) -> PyResult<u64> {
         let inner = self.inner.clone();
         Ok(py.detach(move || inner.put(number, &rows))?)
     }
 
-    /// Waits until what has come is on the disk.
+    /// Waits until all accepted rows are on the disk.
     fn sync(&self, py: Python<'_>) -> PyResult<()> {
         let inner = self.inner.clone();
         Ok(py.detach(move || inner.state().store.sync().map_err(Fault::from))?)
     }
 }
 
-/// Tells how many runs are made, of how many.
+/// Reports the number of finished runs and of all runs.
 pub(crate) fn show(py: Python<'_>, progress: Option<&Py<PyAny>>, watch: &Watch<'_>) -> PyResult<()> {
     let Some(progress) = progress else { return Ok(()) };
     let count = (watch.made.load(Ordering::Relaxed), watch.total.load(Ordering::Relaxed));
@@ -236,7 +236,7 @@ pub(crate) fn show(py: Python<'_>, progress: Option<&Py<PyAny>>, watch: &Watch<'
 }
 
 impl Sweep {
-    /// Makes something of a run of a point of scenarios, on another thread.
+    /// Repeats a run of a point on another thread.
     fn again<T: Send + 'static>(
         &self,
         py: Python<'_>,
@@ -248,7 +248,7 @@ impl Sweep {
         let stopped = stop.clone();
         let made = move || {
             if inner.has_policies {
-                // A thread that Python cannot name is one that Ctrl-C does not interrupt.
+                // A thread that Python cannot name is not interrupted by Ctrl-C.
                 let _ = Python::attach(|py| Call::here().join(py));
             }
             let point = inner.points.get(point).ok_or_else(|| Fault::new("there is no such point"))?;
@@ -273,7 +273,7 @@ impl Sweep {
         let made = if sweep.points() <= sweep::FEW {
             py.detach(|| caught(|| Inner::new(sweep, out, has_policies)))?
         } else {
-            // Not on threads that all share: a process that forks keeps none of them.
+            // Do not use the global thread pool: a forked process would have none of its threads.
             let make = move || Threads::borrow(0)?.install(|| Inner::new(sweep, out, has_policies));
             work(py, &Default::default(), |_| Ok(()), make)?
         };

@@ -1,5 +1,5 @@
-//! The threads that make runs, kept from call to call: starting them takes longer than some short
-//! runs.
+//! Thread pools that are kept from call to call, since starting threads takes longer than some
+//! short runs.
 
 use std::num::NonZero;
 use std::ops::Deref;
@@ -11,27 +11,27 @@ use rayon::{ThreadBuilder, ThreadPool, ThreadPoolBuilder};
 use crate::fault::Fault;
 use crate::policy::Call;
 
-/// A pool of threads that one call has for itself; it is kept for the next one.
+/// A pool of threads for one call, kept afterwards for the next one.
 pub(crate) struct Threads(Option<Kept>);
 
 struct Kept {
-    /// The process that has started them: one that was forked from it has none of them.
+    /// Process that started the threads; a forked process has none of them.
     process: u32,
-    /// How many were asked for; 0 for all cores.
+    /// Requested number of threads; 0 for one per core.
     threads: usize,
     pool: ThreadPool,
 }
 
-/// The threads of the last call that is over.
+/// Threads of the last finished call.
 static KEPT: Mutex<Option<Kept>> = Mutex::new(None);
 
 fn kept() -> MutexGuard<'static, Option<Kept>> {
     KEPT.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-/// Does `work` in a pool of at most `threads` threads, 0 for one on each core, that call Python on
-/// behalf of the call that this thread works for. They are gone when it is done: Python ends badly
-/// for threads that it knows.
+/// Does `work` in a new pool of at most `threads` threads (0: one per core) that call Python for
+/// the current call. The pool ends with the work: Python does not shut down cleanly while threads
+/// that it knows exist.
 pub(crate) fn with_python<T: Send>(
     threads: usize,
     work: impl FnOnce() -> Result<T, Fault> + Send,
@@ -40,10 +40,10 @@ pub(crate) fn with_python<T: Send>(
     let call = Call::here();
     let each = |thread: ThreadBuilder| {
         let _entered = call.enter();
-        // Python knows the thread for as long as it lives. Otherwise it would have to be told anew
-        // for each call of a method.
+        // Attach the thread to Python once. Otherwise every method call would create and destroy
+        // Python's thread state.
         Python::attach(|py| {
-            // A thread that Python cannot name is one that Ctrl-C does not interrupt.
+            // A thread that Python cannot name is not interrupted by Ctrl-C.
             let _ = call.join(py);
             py.detach(|| thread.run());
         });
@@ -54,7 +54,7 @@ pub(crate) fn with_python<T: Send>(
 }
 
 impl Threads {
-    /// At most `threads` threads, 0 for one on each core.
+    /// Takes a pool of at most `threads` threads; 0 for one per core.
     pub(crate) fn borrow(threads: usize) -> Result<Self, Fault> {
         let process = std::process::id();
         let before = kept().take();
@@ -62,7 +62,7 @@ impl Threads {
             Some(before) if (before.process, before.threads) == (process, threads) => {
                 return Ok(Self(Some(before)));
             }
-            // Its threads are another process's: there is nothing to wake or to wait for.
+            // The threads belong to another process: they can be neither woken nor joined.
             Some(before) if before.process != process => std::mem::forget(before),
             _ => {}
         }

@@ -1,4 +1,4 @@
-//! Work on a thread of its own, while the one that asked for it waits.
+//! Work on a separate thread, while the calling thread waits.
 
 #![expect(clippy::disallowed_types, reason = "how often one looks for Ctrl-C alters no result")]
 
@@ -13,15 +13,15 @@ use pyo3::prelude::*;
 use crate::fault::Fault;
 use crate::policy::Call;
 
-/// How often whoever waits looks for Ctrl-C, and shows how far the work is.
+/// Interval at which the waiting thread checks for Ctrl-C and reports progress.
 const PERIOD: Duration = Duration::from_millis(50);
-/// How long work that is told to stop is waited for. What takes longer ends by itself later, and
-/// nobody hears of it.
+/// Time to wait for work that was told to stop. Longer work ends later by itself, and its result is
+/// dropped.
 const GRACE: Duration = Duration::from_millis(500);
 
-/// Does `work` on another thread, without the interpreter's lock. Meanwhile `look` is called every
-/// now and then, and Python's signal handlers; when one of them raises, `stop` is set, and that
-/// exception is what comes of it.
+/// Does `work` on another thread, without the interpreter's lock. Meanwhile `look` and Python's
+/// signal handlers are called regularly. If one of them raises, `stop` is set and the exception is
+/// the result.
 pub(crate) fn work<T: Send + 'static>(
     py: Python<'_>,
     stop: &AtomicBool,
@@ -55,13 +55,13 @@ pub(crate) fn work<T: Send + 'static>(
                 return Err(Fault::new("a thread has gone without a word").into());
             }
             Err(RecvTimeoutError::Timeout) => {
-                // A policy has raised: what it was ends the work.
+                // A policy raised an exception, which ends the work.
                 if call.is_over() {
                     stop.store(true, Ordering::Relaxed);
                 }
                 if let Err(raised) = py.check_signals().and_then(|()| look(py)) {
                     stop.store(true, Ordering::Relaxed);
-                    // That a thread cannot be interrupted is no reason to wait for it.
+                    // A thread that cannot be interrupted is not waited for.
                     let _ = call.interrupt(py);
                     drop(wait(py, waits, GRACE));
                     return Err(raised);
@@ -71,9 +71,9 @@ pub(crate) fn work<T: Send + 'static>(
     }
 }
 
-/// Does `work` on this thread, without the interpreter's lock, for what is shorter than it takes to
-/// wake another thread. `work` calls what it is given now and then, and ends when `stop` is set;
-/// otherwise as [`work`].
+/// Does `work` on this thread, without the interpreter's lock, for work shorter than the time to
+/// wake another thread. `work` calls its argument regularly, and ends when `stop` is set; otherwise
+/// this is like [`work`].
 pub(crate) fn alone(
     py: Python<'_>,
     stop: &AtomicBool,
@@ -111,7 +111,7 @@ pub(crate) fn alone(
     Ok(result?)
 }
 
-/// Does `work`, and makes an error of a panic.
+/// Does `work` and converts a panic to an error.
 pub(crate) fn caught<T>(work: impl FnOnce() -> Result<T, Fault>) -> Result<T, Fault> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(Fault::panicked(&*panic)))
 }

@@ -1,4 +1,5 @@
-//! The library that Python loads is built beside this test, and has the function that Python calls.
+//! Checks that the library that Python loads is built beside this test, and exports the function
+//! that Python calls.
 
 use std::path::Path;
 

@@ -1,9 +1,9 @@
-//! Pages as headless Chromium shows them: the document after its scripts have run, pictures, and
-//! what a script says of it.
+//! Pages as headless Chromium shows them: the document after its scripts have run, screenshots, and
+//! results of scripts.
 //!
-//! A page that can test itself writes `answer ` and JSON to the console; [`Browser::answer`] waits
-//! for that in real time, so that pictures, clicks and timers are those of a person's browser. For
-//! a page that cannot, [`Browser::probe`] puts a script into a copy of it.
+//! A page that tests itself writes `answer ` and JSON to the console. [`Browser::answer`] waits for
+//! that in real time, so that screenshots, clicks and timers behave as in a user's browser. For
+//! other pages, [`Browser::probe`] adds a script to a copy of the page.
 
 use std::ffi::OsString;
 use std::fs;
@@ -15,55 +15,56 @@ use std::time::Duration;
 use crate::debian::find_or_install;
 use crate::netns::{Farewell, mortal};
 
-/// A browser.
+/// A headless browser.
 #[derive(Debug)]
 pub struct Browser {
     program: PathBuf,
 }
 
-/// Which colours a page is asked for.
+/// Colour scheme that the browser requests from a page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Scheme {
-    /// Dark on light.
+    /// Dark text on a light background.
     Light,
-    /// Light on dark.
+    /// Light text on a dark background.
     Dark,
 }
 
-/// How a page is looked at.
+/// How to load a page.
 #[derive(Clone, Copy, Debug)]
 pub struct View<'a> {
     /// The page.
     pub file: &'a Path,
-    /// What follows the `#`; may be empty.
+    /// Text after `#` in the address; may be empty.
     pub fragment: &'a str,
     /// Width and height of the window in CSS pixels.
     pub size: (u32, u32),
-    /// Which colours are asked for.
+    /// Requested colour scheme.
     pub scheme: Scheme,
 }
 
-/// What a page has said.
+/// Answer of a page.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Answer {
-    /// The JSON behind `answer `.
+    /// The JSON after `answer `.
     pub json: String,
-    /// What else was written to the console, errors that nobody caught included.
+    /// Other console messages, including uncaught errors.
     pub console: Vec<String>,
 }
 
-/// Whoever takes longer than this to answer does not answer: a loaded machine is slow.
+/// Time limit for an answer; generous, since a loaded machine is slow.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// Milliseconds of the page's own time that scripts have before a page is taken as it is.
+/// Virtual time for scripts before the document is read, in milliseconds.
 const VIRTUAL_TIME: &str = "8000";
 
 impl Browser {
-    /// Chromium's headless shell, installed if we may. `None`, and said, without.
+    /// Finds Chromium's headless shell, and installs it if permitted. Prints that the test is
+    /// skipped and returns `None` otherwise.
     pub fn find() -> Option<Self> {
         let program = find_or_install("chromium-headless-shell", "chromium-headless-shell")?;
         find_or_install("setpriv", "util-linux")?;
-        // Debian's is a script that waits for the browser; whoever kills the script leaves the
-        // browser behind.
+        // Debian's `chromium` is a script that waits for the browser; killing the script would
+        // leave the browser running. So start the browser itself.
         let behind = PathBuf::from("/usr/lib/chromium/chromium-headless-shell");
         Some(Self { program: if behind.is_file() { behind } else { program } })
     }
@@ -72,10 +73,10 @@ impl Browser {
     ///
     /// # Panics
     ///
-    /// If it does not.
+    /// The page does not answer in time.
     #[track_caller]
     pub fn answer(&self, view: &View<'_>) -> Answer {
-        // The debugging port, which nobody uses, keeps the shell from leaving.
+        // The debugging port is not used, but with it the shell does not exit by itself.
         let mut shell = Shell(self.shell(view, &["--remote-debugging-port=0".into()]));
         let lines = shell.0.stderr.take().map(BufReader::new).expect("it was asked for");
         let overdue = shell.kill_later();
@@ -92,12 +93,12 @@ impl Browser {
         Answer { json, console }
     }
 
-    /// What `script`, an expression, is once the page is loaded: JSON that it returns, or a promise
-    /// of it.
+    /// Evaluates `script`, an expression that returns JSON or a promise of JSON, after the page has
+    /// loaded.
     ///
     /// # Panics
     ///
-    /// If no copy can be put beside the page, or it does not answer.
+    /// The copy cannot be written beside the page, or the page does not answer.
     #[track_caller]
     pub fn probe(&self, view: &View<'_>, script: &str) -> Answer {
         let page = fs::read_to_string(view.file).expect("a page");
@@ -115,11 +116,11 @@ impl Browser {
         self.answer(&View { file: &copy.0, ..*view })
     }
 
-    /// The document as text, after scripts have run.
+    /// The document as text, after its scripts have run.
     ///
     /// # Panics
     ///
-    /// If the browser fails.
+    /// The browser fails.
     #[track_caller]
     pub fn dom(&self, view: &View<'_>) -> String {
         let shell =
@@ -129,11 +130,11 @@ impl Browser {
         String::from_utf8(output.stdout).expect("text")
     }
 
-    /// A picture of the window, as PNG into `file`.
+    /// Writes a screenshot of the window to `file`, as PNG.
     ///
     /// # Panics
     ///
-    /// If the browser fails.
+    /// The browser fails.
     #[track_caller]
     pub fn picture(&self, view: &View<'_>, file: &Path) {
         let mut place = OsString::from("--screenshot=");
@@ -156,7 +157,8 @@ impl Browser {
             url.push(format!("#{}", view.fragment));
         }
         mortal(&self.program, Farewell::Kill)
-            // Tests run as root, where its sandbox does not work, and see no page but ours.
+            // Tests run as root, for which Chromium's sandbox does not work; they load only their
+            // own pages.
             .args(["--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--enable-logging=stderr"])
             .arg(format!("--window-size={width},{height}"))
             .arg(format!("--blink-settings=preferredColorScheme={scheme}"))
@@ -169,11 +171,11 @@ impl Browser {
     }
 }
 
-/// A browser that runs, until it is dropped or we are gone.
+/// A running browser, which ends when this is dropped or the test process ends.
 struct Shell(Child);
 
 impl Shell {
-    /// Ends it in a while, unless what this returns is dropped before.
+    /// Kills the browser after the time limit, unless the returned sender is dropped earlier.
     fn kill_later(&self) -> std::sync::mpsc::Sender<()> {
         let (sender, dropped) = std::sync::mpsc::channel::<()>();
         let process = self.0.id().to_string();
@@ -193,7 +195,7 @@ impl Drop for Shell {
     }
 }
 
-/// A copy of a page; the file goes with it.
+/// A copy of a page; the file is removed on drop.
 struct Copy(PathBuf);
 
 impl Drop for Copy {
@@ -202,7 +204,7 @@ impl Drop for Copy {
     }
 }
 
-/// What pages write to the console, out of what the browser writes to its standard error.
+/// Extracts the console messages of pages from the browser's standard error.
 fn messages(lines: BufReader<ChildStderr>) -> impl Iterator<Item = String> {
     lines.lines().map_while(Result::ok).filter_map(|line| {
         let (_, message) = line.split_once(":CONSOLE:")?;

@@ -1,4 +1,5 @@
-//! Programs that we did not write and hold our bytes against, from Debian's packages.
+//! Finds or installs third-party programs from Debian packages, for comparison with this
+//! workspace's output.
 
 use std::env;
 use std::ffi::OsStr;
@@ -8,11 +9,11 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
 
-/// Where `program` is, installed from the Debian package `package` first if it is missing and we
-/// are root.
+/// Finds `program`. If it is missing and the tests run as root, its Debian `package` is installed.
 ///
-/// `None` if it cannot be had; then a line that begins with `SKIPPED:` says so on the terminal,
-/// past the capture of test output, so that nobody takes the test for done.
+/// Returns `None` if the program is not available. Then a line that begins with `SKIPPED:` is
+/// printed on the terminal, past the capture of test output, so that a skipped test is not taken
+/// for a passed one.
 pub fn find_or_install(program: &str, package: &str) -> Option<PathBuf> {
     let found = obtain(program, package);
     if found.is_none() {
@@ -23,9 +24,9 @@ pub fn find_or_install(program: &str, package: &str) -> Option<PathBuf> {
     found
 }
 
-/// The same, and nothing is said.
+/// Like [`find_or_install`], without a message.
 pub(crate) fn obtain(program: &str, package: &str) -> Option<PathBuf> {
-    // Tests run side by side, apt does not.
+    // Tests run in parallel, but apt does not.
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     find(program).or_else(|| {
@@ -34,19 +35,19 @@ pub(crate) fn obtain(program: &str, package: &str) -> Option<PathBuf> {
     })
 }
 
-/// The first executable of that name in `PATH`.
+/// The first executable of this name in `PATH`.
 fn find(program: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH")?;
     env::split_paths(&path).map(|directory| directory.join(program)).find(|file| file.is_file())
 }
 
-/// Tries the package lists as they are, then fresh ones.
+/// Installs with the present package lists, then with updated ones.
 fn install(program: &str, package: &str) {
     if !is_root() {
         return;
     }
-    // `apt-get update` fails while another one runs, so test binaries take turns. Without the lock
-    // file the attempt is still worth it.
+    // `apt-get update` fails while another one runs, so test binaries take turns. If the lock file
+    // cannot be opened, try anyway.
     let lock = File::create(env::temp_dir().join("anabranch-tests-apt.lock"));
     let _turn = lock.and_then(|file| file.lock().map(|()| file));
     if find(program).is_some() {
@@ -77,8 +78,8 @@ fn is_root() -> bool {
     Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout.trim_ascii() == b"0")
 }
 
-/// Says why a test does not run: on the terminal, past what the test harness keeps to itself, and
-/// once more in the test's own output, where `cargo xtask test` counts it.
+/// Prints why a test is skipped: on the terminal, past the capture of test output, and in the
+/// test's own output, where `cargo xtask test` counts it.
 pub fn skipped(why: &str) {
     let _ = std::io::stderr().write_all(format!("SKIPPED: {why}\n").as_bytes());
     println!("SKIPPED: {why}");

@@ -1,5 +1,5 @@
-//! The static library for C programs (`crates/embed`), built as its users build it, and C programs
-//! linked with it.
+//! Builds the static library for C programs (`crates/embed`) as its users do, and links C programs
+//! with it.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -8,59 +8,61 @@ use std::sync::Mutex;
 
 use crate::debian::{find_or_install, skipped};
 
-/// A machine without an operating system.
+/// Target of a machine without an operating system.
 pub const BARE_METAL: &str = "thumbv7em-none-eabihf";
 
-/// What a program takes, in octets.
+/// Sizes of a program's sections, in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Sections {
     /// Code and constants.
     pub text: u64,
-    /// Variables with a value at the beginning.
+    /// Initialised variables.
     pub data: u64,
-    /// Those that begin as zero.
+    /// Variables that start as zero.
     pub bss: u64,
-    /// Of the text, tables for unwinding, which a device leaves out.
+    /// Unwinding tables in `text`, which a device leaves out.
     pub unwinding: u64,
 }
 
-/// The repository.
+/// Root of the repository.
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// `crates/embed/` and what follows.
+/// Path of a file in `crates/embed/`.
 pub fn file(path: &str) -> PathBuf {
     root().join("crates/embed").join(path)
 }
 
-/// What is built.
+/// Variant of the library.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
-    /// Nothing is encrypted.
+    /// Without encryption.
     Plain,
-    /// With the features `noise` and `manifest`, and `NOISE` defined for C.
+    /// With the features `noise` and `manifest`; C sources see the macro `NOISE`.
     Noise,
 }
 
-/// The vector instructions that the cryptographic crates would look for are as much text as the
-/// rest of them, and small nodes have none. docs/reference/embedded.md has the same.
+/// Compiler flags without vector instructions. The vector code that the cryptographic crates would
+/// detect takes as much space as the rest of them, and small nodes have no such instructions.
+/// docs/reference/embedded.md has the same flags.
 const SMALL: &str = "--cfg curve25519_dalek_backend=\"serial\" --cfg chacha20_force_soft --cfg poly1305_force_soft \
     -C force-unwind-tables=no";
 
-/// The target directory of cargo in which [`library`] builds.
+/// Cargo target directory in which [`library`] builds.
 pub fn target_dir(kind: Kind) -> PathBuf {
     let built = env::var_os("CARGO_TARGET_DIR").map_or(root().join("target"), PathBuf::from);
     built.join(if kind == Kind::Plain { "for-c" } else { "for-c-noise" })
 }
 
-/// Builds the archive, for this machine or for another target.
+/// Builds the static library, for this machine or for another target.
 ///
 /// # Panics
 ///
-/// If it does not build.
+/// The build fails.
 pub fn library(kind: Kind, target: Option<&str>) -> PathBuf {
-    // A directory of its own: whoever runs these tests holds the other one's lock.
+    // Use a separate target directory: the process that runs these tests holds the lock of the
+    // usual one.
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let built = target_dir(kind);
@@ -76,19 +78,20 @@ pub fn library(kind: Kind, target: Option<&str>) -> PathBuf {
     if kind == Kind::Noise {
         cargo.env("RUSTFLAGS", SMALL);
     }
-    // `cargo xtask test --slowest` sets it for libtest; build scripts would run again because of
-    // it.
+    // `cargo xtask test --slowest` sets this variable for libtest; it would make build scripts run
+    // again.
     cargo.env_remove("RUSTC_BOOTSTRAP");
     let output = cargo.output().expect("cargo starts");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     built.join(target.unwrap_or_default()).join("embedded/libanabranch_node.a")
 }
 
-/// Compiles a C program of these files with the library; `None` without a C compiler, and says so.
+/// Compiles a C program from `sources` and links the library. Without a C compiler it prints that
+/// and returns `None`.
 ///
 /// # Panics
 ///
-/// If it does not compile without a warning.
+/// The compiler fails or warns.
 pub fn program(kind: Kind, sources: &[&Path], program: &Path) -> Option<()> {
     let compiler = find_or_install("cc", "gcc")?;
     let mut cc = Command::new(compiler);
@@ -102,12 +105,12 @@ pub fn program(kind: Kind, sources: &[&Path], program: &Path) -> Option<()> {
     Some(())
 }
 
-/// Links the whole library for [`BARE_METAL`] and returns what it takes; `None` without that
-/// target, and says so.
+/// Links the whole library for [`BARE_METAL`] and returns its section sizes. Without that target it
+/// prints that and returns `None`.
 ///
 /// # Panics
 ///
-/// If it does not build.
+/// The build fails.
 pub fn bare_metal(kind: Kind, functions: &[String], program: &Path) -> Option<Sections> {
     let asked = |arguments: &[&str]| Command::new("rustc").args(arguments).output().ok().map(|o| o.stdout);
     let text = |octets: Vec<u8>| String::from_utf8_lossy(&octets).trim().to_owned();
@@ -136,7 +139,8 @@ pub fn bare_metal(kind: Kind, functions: &[String], program: &Path) -> Option<Se
     sections(program)
 }
 
-/// What a program takes, as `size` says; `None` without it, and says so.
+/// Section sizes of a program, as `size` reports them. Without `size` it prints that and returns
+/// `None`.
 pub fn sections(program: &Path) -> Option<Sections> {
     let size = find_or_install("size", "binutils")?;
     let told = |format: &str| {

@@ -1,7 +1,7 @@
-//! Programs that a test makes and then starts.
+//! Creates programs that a test then starts.
 //!
-//! A test binary never opens them for writing itself. It has many threads, and each process that
-//! another thread starts inherits the open file until its `exec`; a program that is open for
+//! A test binary never opens such files for writing itself. It has many threads, and a process
+//! started by another thread inherits the open file until its `exec`; a file that is open for
 //! writing anywhere cannot be executed ("Text file busy", execve(2)).
 
 use std::path::Path;
@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 /// Copies a program.
 ///
 /// # Panics
-/// If the file cannot be written.
+/// The file cannot be written.
 pub fn copy(program: &Path, to: &Path) {
     install(program, Stdio::null(), to);
 }
@@ -18,7 +18,7 @@ pub fn copy(program: &Path, to: &Path) {
 /// Writes a script whose first line names its interpreter.
 ///
 /// # Panics
-/// If the file cannot be written.
+/// The file cannot be written.
 pub fn script(text: &str, to: &Path) {
     let mut echo = Command::new("printf");
     let mut echo = echo.args(["%s", text]).stdout(Stdio::piped()).spawn().expect("printf is here");

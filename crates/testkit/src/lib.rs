@@ -1,25 +1,26 @@
-//! Dev-dependency only: what protocol tests are written in. It never runs outside of tests and
-//! never reads a clock or draws entropy: a failing test names its seed. Only [`paths`] and
-//! [`processors`] know real time: the one delays real packets, the other says what measured times
-//! are worth.
+//! Tools for protocol tests; a dev-dependency only.
 //!
-//! * [`script`]: packet scripts, in tcpdump's notation, against one connection.
-//! * [`pair`]: two connections and the wire between them, with a clock that jumps.
+//! Nothing here reads a clock or draws entropy: a failing test prints its seed. The exceptions are
+//! [`paths`], which delays real packets, and [`processors`], which judges whether measured times
+//! are meaningful.
+//!
+//! * [`script`]: packet scripts in tcpdump's notation, against one connection.
+//! * [`pair`]: two connections, the wire between them, and a clock that jumps.
 //! * [`prng`]: a small seeded generator.
 //! * [`rdca`]: senders, a sink, and a channel with faults.
-//! * [`notation`]: segments as text, both ways.
+//! * [`notation`]: formats and parses segments.
 //! * [`counting`]: an allocator that counts per thread.
-//! * [`daemon`]: a program that listens, and what it says.
-//! * [`executable`]: programs that a test makes and then starts.
-//! * [`embedded`]: the static library for C, and C programs with it.
-//! * [`debian`]: programs of others, to hold our bytes against.
+//! * [`daemon`]: a program that listens, and its output.
+//! * [`executable`]: programs that a test creates and then starts.
+//! * [`embedded`]: the static library for C, and C programs that use it.
+//! * [`debian`]: third-party programs for comparison.
 //! * [`browser`]: pages as Chromium shows them.
-//! * [`tshark`]: a capture as Wireshark reads it.
+//! * [`tshark`]: captures as Wireshark reads them.
 //! * [`netns`]: network namespaces, and programs in them.
-//! * [`paths`]: two namespaces with paths of a rate and a delay between them.
+//! * [`paths`]: two namespaces connected by paths with a rate and a delay.
 //! * [`priority`]: threads that the load of the machine does not delay.
-//! * [`processors`]: what other programs leave of the machine.
-//! * [`tmpfs`]: a disk that can be full.
+//! * [`processors`]: processor time that other programs leave.
+//! * [`tmpfs`]: a file system of limited size.
 
 pub mod browser;
 pub mod counting;
@@ -39,14 +40,14 @@ pub mod script;
 pub mod tmpfs;
 pub mod tshark;
 
-/// A standard stream of a program whose reader has gone away: writing to it fails with EPIPE.
+/// A standard stream whose reader has gone: writing to it fails with EPIPE.
 pub fn broken_pipe() -> std::process::Stdio {
     let (_, writer) = std::io::pipe().expect("a pipe");
     writer.into()
 }
 
-/// The outcome of a call that waits. A socket with a time-out is told of every signal, also that
-/// the process was stopped and goes on, and the call is made again then.
+/// Repeats a blocking call that a signal interrupts. On a socket with a time-out, any signal
+/// interrupts the call, also the one that continues a stopped process.
 pub fn uninterrupted<T>(mut call: impl FnMut() -> std::io::Result<T>) -> std::io::Result<T> {
     loop {
         match call() {
@@ -56,7 +57,7 @@ pub fn uninterrupted<T>(mut call: impl FnMut() -> std::io::Result<T>) -> std::io
     }
 }
 
-/// Octets without a short period, so that one in the wrong place shows.
+/// Test data without a short period, so that a misplaced byte shows.
 pub fn contents(octets: usize) -> Vec<u8> {
     (0..octets as u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect()
 }

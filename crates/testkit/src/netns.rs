@@ -1,10 +1,10 @@
-//! Network namespaces for tests against the kernel, and programs in them: nothing outlives the test
-//! process, however that ends.
+//! Network namespaces for tests against the kernel, and programs in them. Nothing outlives the test
+//! process, however it ends.
 //!
-//! Three things see to that. A signal of the terminal reaches programs too, which are in our
-//! process group. A program is started by `setpriv --pdeathsig`, so that the kernel sends it a
-//! signal when we are gone. A [`Broom`] removes namespaces when a pipe of ours closes, as it does
-//! with the process.
+//! Three mechanisms ensure that. A signal of the terminal also reaches the programs, which are in
+//! our process group. A program is started by `setpriv --pdeathsig`, so that the kernel signals it
+//! when we end. A [`Broom`] removes namespaces when its pipe closes, which happens when our process
+//! ends.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -20,17 +20,17 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use crate::debian;
 
-/// The signal that a program gets when the thread that has started it is gone.
+/// Signal for a program when the thread that started it ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Farewell {
-    /// SIGINT: it tidies up and ends.
+    /// SIGINT, for a program that cleans up.
     Interrupt,
-    /// SIGKILL: it has nothing to tidy up.
+    /// SIGKILL, for a program that needs no clean-up.
     Kill,
 }
 
-/// True, and said on the terminal past the capture of test output, if this test can make no devices
-/// and namespaces.
+/// Whether this test cannot create devices and namespaces. If so, the reason is printed on the
+/// terminal, past the capture of test output.
 pub fn skipped() -> bool {
     static OBSTACLE: OnceLock<Option<String>> = OnceLock::new();
     let obstacle = OBSTACLE.get_or_init(obstacle);
@@ -41,7 +41,7 @@ pub fn skipped() -> bool {
     obstacle.is_some()
 }
 
-/// Why the kernel would not let us make devices and namespaces.
+/// Why the kernel refuses to create devices and namespaces; `None` if it does not.
 fn obstacle() -> Option<String> {
     if !is_root() {
         return Some("needs root for TUN devices and network namespaces".to_owned());
@@ -54,6 +54,7 @@ fn obstacle() -> Option<String> {
             return Some(format!("there is no program `{program}`"));
         }
     }
+    // Being root does not prove that namespaces can be created, so try it.
     let probe = name("probe");
     let made = run("ip", &["netns", "add", &probe]);
     run("ip", &["netns", "delete", &probe]);
@@ -61,17 +62,17 @@ fn obstacle() -> Option<String> {
     (!made.status.success()).then(|| format!("no network namespace can be made: {}", reason.trim()))
 }
 
-/// A name for a namespace that no other process's tests use.
+/// A namespace name that no other process's tests use.
 pub fn name(what: &str) -> String {
     format!("abt{}{what}", std::process::id())
 }
 
-/// The namespace has its name still.
+/// Whether a namespace of this name exists.
 pub fn exists(name: &str) -> bool {
     Path::new("/run/netns").join(name).exists()
 }
 
-/// A program that gets a signal when we are gone.
+/// A command that is signalled when the test process ends.
 pub fn mortal(program: impl AsRef<OsStr>, farewell: Farewell) -> Command {
     let signal = match farewell {
         Farewell::Interrupt => "INT",
@@ -82,18 +83,18 @@ pub fn mortal(program: impl AsRef<OsStr>, farewell: Farewell) -> Command {
     command
 }
 
-/// A program in a namespace, which is killed when we are gone.
+/// A command in a namespace, killed when the test process ends.
 pub fn inside(netns: &str, arguments: &[&str]) -> Command {
     let mut command = mortal("ip", Farewell::Kill);
     command.args(["netns", "exec", netns]).args(arguments);
     command
 }
 
-/// Does something on a thread of its own that is in a namespace. Sockets that are made there stay
-/// there, wherever they are used later.
+/// Runs `deed` on a new thread in the namespace. Sockets created there stay in that namespace,
+/// wherever they are used later.
 ///
 /// # Panics
-/// If there is no such namespace, or the deed panics.
+/// The namespace does not exist, or `deed` panics.
 pub fn within<T: Send>(netns: &str, deed: impl FnOnce() -> T + Send) -> T {
     let file = File::open(Path::new("/run/netns").join(netns)).expect("the namespace is there");
     thread::scope(|scope| {
@@ -106,23 +107,23 @@ pub fn within<T: Send>(netns: &str, deed: impl FnOnce() -> T + Send) -> T {
     })
 }
 
-/// What `program` with these arguments says, when it has ended.
+/// Runs a program to its end and returns its output.
 pub fn run(program: &str, arguments: &[&str]) -> Output {
     let mut command = Command::new(program);
     command.args(arguments).stdin(Stdio::null()).output().expect("the program is here")
 }
 
-/// What a program has said.
+/// Output as text.
 pub fn text(octets: &[u8]) -> String {
     String::from_utf8_lossy(octets).into_owned()
 }
 
-/// We are root.
+/// Whether the process runs as root.
 pub fn is_root() -> bool {
     run("id", &["-u"]).stdout.trim_ascii() == b"0"
 }
 
-/// A child that is killed when this is dropped.
+/// A child process that is killed when this is dropped.
 #[derive(Debug)]
 pub struct Kept(pub Child);
 
@@ -133,17 +134,18 @@ impl Drop for Kept {
     }
 }
 
-/// Removes namespaces of ours that are there when this is dropped, or when this process is gone.
+/// Removes namespaces when it is dropped, or when this process ends.
 #[derive(Debug)]
 pub struct Broom(Child);
 
 impl Broom {
-    /// For namespaces that are there, or will be.
+    /// Creates a broom for namespaces that exist or will exist.
     pub fn new<S: AsRef<OsStr>>(namespaces: impl IntoIterator<Item = S>) -> Self {
         let script = "cat; for name; do [ ! -e \"/run/netns/$name\" ] || ip netns delete \"$name\"; done";
         let mut shell = Command::new("sh");
         shell.args(["-c", script, "sh"]).args(namespaces);
-        // In a process group of its own: what ends ours from the terminal shall not end it.
+        // The shell has its own process group, so that a signal of the terminal to ours does not
+        // end it.
         shell.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
         Self(shell.spawn().expect("a shell is here"))
     }
@@ -151,20 +153,20 @@ impl Broom {
 
 impl Drop for Broom {
     fn drop(&mut self) {
-        // This closes the pipe, and waits until it has swept.
+        // `wait` closes the pipe, then waits until the shell has removed the namespaces.
         let _ = self.0.wait();
     }
 }
 
-/// Runs `ip`, which has to succeed.
+/// Runs `ip`, which must succeed.
 pub fn ip(arguments: &[&str]) {
     done("ip", arguments);
 }
 
-/// Runs a program, which has to succeed.
+/// Runs a program, which must succeed.
 ///
 /// # Panics
-/// It does not.
+/// It fails.
 #[track_caller]
 pub fn done(program: &str, arguments: &[&str]) {
     let output = run(program, arguments);

@@ -1,21 +1,21 @@
-//! Segments as text, in tcpdump's manner: `S. 1000:1000 ack 501 win 65535 <mss 1460,sackOK>`.
+//! Segments as text in tcpdump's style: `S. 1000:1000 ack 501 win 65535 <mss 1460,sackOK>`.
 //!
-//! Flags are `S F R P U E W` and `.` for ACK, or `-` for none. The range counts payload octets
-//! only. The ECN bits of the IP header follow as `ecn ect0`, `ecn ect1` or `ecn ce`. What the
-//! octets are follows from where they stand: [`octets`].
+//! Flags are `S F R P U E W`, `.` for ACK, and `-` for none. The range counts payload bytes only.
+//! The ECN bits of the IP header follow as `ecn ect0`, `ecn ect1` or `ecn ce`. The payload is not
+//! written: each byte follows from its sequence number ([`octets`]).
 
 use std::fmt::Write;
 
 use anabranch_core::segment::{Ecn, Flags, Options, SackBlock, SackBlocks, Segment, SeqNumber, Timestamps};
 use bytes::Bytes;
 
-/// The octets of a test stream: each is the low octet of its sequence number, so that overlaps
-/// agree.
+/// Bytes of a test stream: each is the low byte of its sequence number, so that overlapping
+/// segments agree.
 pub fn octets(seq: SeqNumber, n: usize) -> Bytes {
     (0..n as u32).map(|i| (seq + i).0 as u8).collect::<Vec<_>>().into()
 }
 
-/// A segment as text.
+/// Formats a segment.
 pub fn format(segment: &Segment) -> String {
     let mut out = String::new();
     let flags = std::format!("{:?}", segment.flags);
@@ -51,7 +51,10 @@ fn format_options(options: &Options) -> String {
     parts.join(",")
 }
 
-/// The segment that a text says; the error names what was not understood.
+/// Parses a segment.
+///
+/// # Errors
+/// The part of the text that was not understood.
 pub fn parse(text: &str) -> Result<Segment, String> {
     let (head, options) = match text.split_once('<') {
         Some((head, rest)) => (head, rest.trim_end().strip_suffix('>').ok_or("'<' without '>'")?),

@@ -1,8 +1,7 @@
-//! Two connections, a wire with latency and rules, and a clock that jumps to the next thing that
-//! happens.
+//! Two connections, a wire with latency and rules, and a clock that jumps to the next event.
 //!
-//! The wire has no rate: what is polled at one instant arrives at one instant, in order, unless a
-//! [`Rule`] says otherwise. Ties are broken by the order of sending.
+//! The wire has no rate limit: segments sent at one instant arrive at one instant, in order, unless
+//! a [`Rule`] says otherwise.
 
 use std::collections::BTreeMap;
 
@@ -14,14 +13,14 @@ use bytes::{Buf, Bytes};
 /// An end of the wire.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum End {
-    /// The one that connects.
+    /// The end that connects.
     Client,
-    /// The one that accepts.
+    /// The end that accepts.
     Server,
 }
 
 impl End {
-    /// The other one.
+    /// The opposite end.
     pub fn peer(self) -> Self {
         match self {
             Self::Client => Self::Server,
@@ -30,24 +29,24 @@ impl End {
     }
 }
 
-/// What becomes of a segment.
+/// Fate of a segment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verdict {
-    /// It arrives after the latency of the wire.
+    /// It arrives after the wire's latency.
     Pass,
-    /// It arrives that much later still.
+    /// It arrives later by this time.
     Delay(Duration),
-    /// It arrives that much later and with a mark (RFC 3168), if the sender understands that.
+    /// It arrives later by this time and is ECN-marked (RFC 3168), if the sender supports ECN.
     Mark(Duration),
     /// It is lost.
     Drop,
-    /// It arrives twice, the copy that much later.
+    /// It arrives twice, the copy later by this time.
     Duplicate(Duration),
 }
 
-/// What a wire does to segments; any closure of this shape is one.
+/// Decides the fate of segments; any closure of this shape is a rule.
 pub trait Rule {
-    /// `from` sends `segment` at `now`.
+    /// Decides the fate of `segment`, which `from` sends at `now`.
     fn on_segment(&mut self, now: Instant, from: End, segment: &Segment) -> Verdict;
 }
 
@@ -57,34 +56,35 @@ impl<F: FnMut(Instant, End, &Segment) -> Verdict> Rule for F {
     }
 }
 
-/// One end: its connection, what is still to be written, what has come.
+/// One end: its connection, the data to write, and the data received.
 #[derive(Debug, Default)]
 pub struct Side {
-    /// The connection, once there is one.
+    /// The connection, once it exists.
     pub connection: Option<Connection>,
-    /// Written as room allows; then the direction is closed if `closes`.
+    /// Data to write as the send buffer permits; afterwards the direction is closed if `closes` is
+    /// set.
     pub outbox: Bytes,
-    /// Most octets handed over in one write; 0 is no limit.
+    /// Limit on the bytes of one write; 0 means no limit.
     pub chunk: usize,
-    /// Close after the outbox is written.
+    /// Whether to close after the outbox is written.
     pub closes: bool,
-    /// Whether to read at once what arrives.
+    /// Whether to read data as soon as it arrives.
     pub reads: bool,
-    /// What was read.
+    /// Data read.
     pub inbox: Vec<u8>,
     /// Events in order.
     pub events: Vec<Event>,
-    /// Segments sent.
+    /// Number of segments sent.
     pub sent: u64,
 }
 
-/// The pair.
+/// Two ends and the wire between them.
 pub struct Pair {
-    /// The clock.
+    /// Current time.
     pub now: Instant,
-    /// The one that connects.
+    /// The end that connects.
     pub client: Side,
-    /// The one that accepts.
+    /// The end that accepts.
     pub server: Side,
     latency: Duration,
     server_config: Config,
@@ -95,7 +95,7 @@ pub struct Pair {
 }
 
 impl Pair {
-    /// A client that will connect and a server that will accept, `latency` apart.
+    /// A client that will connect to a server, with `latency` one way.
     pub fn new(client: Config, server: Config, latency: Duration) -> Self {
         let connection =
             Connection::connect(Instant::ZERO, client, CLIENT_PORT, SERVER_PORT, SeqNumber(1_000));
@@ -112,7 +112,7 @@ impl Pair {
         }
     }
 
-    /// Other initial sequence numbers; only before the first step.
+    /// Sets the initial sequence numbers. Call it before the first step.
     pub fn with_sequence_numbers(mut self, config: Config, client: SeqNumber, server: SeqNumber) -> Self {
         self.client.connection =
             Some(Connection::connect(Instant::ZERO, config, CLIENT_PORT, SERVER_PORT, client));
@@ -120,7 +120,7 @@ impl Pair {
         self
     }
 
-    /// What the wire does to segments from now on.
+    /// Sets the rule of the wire.
     pub fn with_rule(mut self, rule: impl Rule + 'static) -> Self {
         self.rule = Box::new(rule);
         self
@@ -134,8 +134,8 @@ impl Pair {
         }
     }
 
-    /// Lets both ends act, then goes to the next instant and lets it happen; false if nothing ever
-    /// will.
+    /// Lets both ends act, then advances to the next event and processes it. Returns false if no
+    /// event is pending.
     pub fn step(&mut self) -> bool {
         self.settle();
         let timeouts = [&self.client, &self.server]
@@ -156,7 +156,8 @@ impl Pair {
         true
     }
 
-    /// Steps until `done` or nothing happens or `limit` is past; true if `done`.
+    /// Steps until `done` holds, no event is pending, or `limit` has passed. Returns whether `done`
+    /// holds.
     pub fn run_until(&mut self, limit: Instant, mut done: impl FnMut(&mut Self) -> bool) -> bool {
         self.settle();
         loop {
@@ -169,7 +170,7 @@ impl Pair {
         }
     }
 
-    /// Steps until both ends are closed; true if they are.
+    /// Steps until both ends are closed. Returns whether they are.
     pub fn run_to_end(&mut self, limit: Instant) -> bool {
         self.run_until(limit, |pair| {
             let over = |side: &Side| side.events.iter().any(|e| matches!(e, Event::Closed(_)));
@@ -192,7 +193,7 @@ impl Pair {
         }
     }
 
-    /// Applications and connections act until neither has anything to do at this instant.
+    /// Lets applications and connections act until neither has work at this instant.
     pub fn settle(&mut self) {
         for end in [End::Client, End::Server] {
             loop {
@@ -233,7 +234,7 @@ impl Pair {
 }
 
 impl Side {
-    /// The application: write what fits, close, read, note events.
+    /// Acts as the application: writes what fits, closes, reads and records events.
     fn act(&mut self, now: Instant) {
         let Some(connection) = &mut self.connection else { return };
         while !self.outbox.is_empty() {
@@ -256,7 +257,10 @@ impl Side {
         }
     }
 
-    /// The connection, which must exist.
+    /// The connection.
+    ///
+    /// # Panics
+    /// It does not exist yet.
     pub fn tcp(&mut self) -> &mut Connection {
         self.connection.as_mut().expect("the handshake has begun at this end")
     }

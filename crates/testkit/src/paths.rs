@@ -1,14 +1,14 @@
-//! Two network namespaces, and paths of a rate, a delay and a loss between them, for tests with the
+//! Two network namespaces, connected by paths with a rate, a delay and a loss, for tests with the
 //! kernel's sockets.
 //!
-//! Each path is a pair of veth devices. What the near end sends goes through `tc tbf`. What comes
-//! back goes over a pair of TUN devices and waits between them: few kernels that tests run on have
-//! `netem`, and acknowledgements alone are few enough to be held by us. So all of a path's delay is
-//! on its way back.
+//! Each path is a pair of veth devices. Packets of the near end pass `tc tbf`. Packets of the far
+//! end go over a pair of TUN devices, between which this process delays them: `netem` is missing in
+//! many kernels that run tests, and acknowledgements are few enough to be handled here. So the
+//! whole delay of a path is on its way back.
 //!
-//! A path with loss has no veth devices: both directions go over the TUN devices, and each packet
-//! of either is lost with the same probability, behind the queue. So slow a path should it be that
-//! we can carry its packets one by one.
+//! A path with loss has no veth devices: both directions use TUN devices, and each packet is lost
+//! with the same probability, after the queue. Such a path must be slow enough for this process to
+//! forward its packets one by one.
 
 #![expect(clippy::disallowed_types, reason = "real packets wait in real time")]
 
@@ -33,17 +33,17 @@ use crate::prng::Prng;
 /// One path.
 #[derive(Clone, Copy, Debug)]
 pub struct Path {
-    /// Octets of Ethernet, of what the near end sends, as kbit/s.
+    /// Rate from the near end, in kbit/s of Ethernet frames.
     pub kbit_per_s: u32,
-    /// The least round trip.
+    /// Minimum round-trip time.
     pub delay: Duration,
-    /// Octets that wait at most for the rate.
+    /// Length of the rate limiter's queue in bytes.
     pub queue: u32,
-    /// Packets of each direction that are lost, of 1000.
+    /// Loss probability of each direction, per mille.
     pub loss: u32,
 }
 
-/// Namespaces and paths. They go when this is dropped, or this process is gone.
+/// The namespaces with their paths. They are removed when this is dropped or the process ends.
 #[derive(Debug)]
 pub struct Paths {
     near: String,
@@ -54,10 +54,11 @@ pub struct Paths {
 }
 
 impl Paths {
-    /// Sets them up. `None`, and said, if that is not possible here.
+    /// Creates namespaces and paths. Prints that the test is skipped and returns `None` if that is
+    /// not possible here.
     ///
     /// # Panics
-    /// If the kernel refuses what it usually allows.
+    /// The kernel refuses an operation that it usually permits.
     pub fn open(paths: &[Path]) -> Option<Self> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         if netns::skipped() || find_or_install("tc", "iproute2").is_none() {
@@ -70,37 +71,37 @@ impl Paths {
             ip(&["netns", "add", netns]);
             ip(&["-n", netns, "link", "set", "dev", "lo", "up"]);
             within(netns, || {
-                // What comes back comes by another device than what goes there.
+                // The return packets arrive on a different device than the one packets leave on,
+                // which the reverse path filter would drop.
                 for file in ["conf/all/rp_filter", "conf/default/rp_filter"] {
                     sysctl(file, "0");
                 }
-                // No connection learns from the last.
+                // Connections must not use metrics cached from earlier ones.
                 sysctl("tcp_no_metrics_save", "1");
             });
         }
         let ways = paths.iter().enumerate().flat_map(|(i, path)| open(&near, &far, i, path)).collect();
         let (stopped, stop) = io::pipe().expect("a pipe");
         let line = thread::spawn(move || {
-            // Packets that wait for a processor would have a longer round trip than the path is
-            // said to have.
+            // Packets that wait for a processor would have a longer round trip than configured.
             priority::real_time();
             delay(ways, &stopped);
         });
         Some(Self { near, far, number: paths.len(), line: Some((line, stop)), _broom: broom })
     }
 
-    /// Does something where data is sent from.
+    /// Runs `deed` in the namespace that sends.
     pub fn near<T: Send>(&self, deed: impl FnOnce() -> T + Send) -> T {
         within(&self.near, deed)
     }
 
-    /// Does something where data is sent to.
+    /// Runs `deed` in the namespace that receives.
     pub fn far<T: Send>(&self, deed: impl FnOnce() -> T + Send) -> T {
         within(&self.far, deed)
     }
 
-    /// Lets MPTCP connections that are made from the near end to the first path's address take all
-    /// paths: the far end announces its other addresses. False, and said, if this kernel or its
+    /// Lets MPTCP connections from the near end to the first path's address use all paths: the far
+    /// end announces its other addresses. Prints a message and returns false if the kernel or its
     /// `ip` has no MPTCP.
     pub fn announce(&self) -> bool {
         let subflows = self.number.saturating_sub(1).to_string();
@@ -117,7 +118,7 @@ impl Paths {
         true
     }
 
-    /// The far end's address on each path.
+    /// Address of the far end on each path.
     pub fn addresses(&self) -> impl Iterator<Item = Ipv4Addr> + use<> {
         (0..self.number).map(|i| address(i, 2))
     }
@@ -132,7 +133,7 @@ impl Drop for Paths {
     }
 }
 
-/// One direction that packets take through us.
+/// One direction of packets that this process forwards.
 struct Way {
     from: Arc<SyncDevice>,
     to: Arc<SyncDevice>,
@@ -156,7 +157,7 @@ impl Way {
         }
         let now = Instant::now();
         while let Some((_, packet)) = self.packets.pop_front_if(|(due, _)| *due <= now) {
-            // What the kernel does not take is lost, as on any path.
+            // A packet that the kernel refuses is lost, as on any path.
             let _ = self.to.send(&packet);
         }
     }
@@ -166,7 +167,7 @@ fn address(path: usize, end: u8) -> Ipv4Addr {
     Ipv4Addr::new(10, 77, u8::try_from(path).expect("few paths"), end)
 }
 
-/// Octets of an Ethernet header, which `tc` does not see on a TUN device.
+/// Length of an Ethernet header, which `tc` does not see on a TUN device.
 const ETHERNET: &str = "14";
 
 fn open(near: &str, far: &str, i: usize, path: &Path) -> Vec<Way> {
@@ -190,7 +191,7 @@ fn open(near: &str, far: &str, i: usize, path: &Path) -> Vec<Way> {
     let (rate, queue) = (format!("{}kbit", path.kbit_per_s), path.queue.to_string());
     let mut shape = vec!["-n", near, "qdisc", "add", "dev", &there, "root", "tbf", "rate", &rate];
     shape.extend(["burst", "16kb", "limit", &queue]);
-    // Packets are lost as a seed says that is the path's own.
+    // The losses of each path come from a seed of its own.
     let seed = 2 * i as u64;
     let back = Way::new(&from, &to, path.delay, path.loss, seed);
     if path.loss == 0 {
@@ -203,7 +204,7 @@ fn open(near: &str, far: &str, i: usize, path: &Path) -> Vec<Way> {
     vec![back, Way::new(&to, &from, Duration::ZERO, path.loss, seed + 1)]
 }
 
-/// Holds packets until their time has come; until `stopped` is closed.
+/// Holds packets until they are due. Ends when `stopped` is closed.
 fn delay(mut ways: Vec<Way>, stopped: &PipeReader) {
     let mut buffer = vec![0; 1 << 16];
     loop {

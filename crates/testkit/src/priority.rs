@@ -1,4 +1,4 @@
-//! Threads that run at once when they have something to do, whatever else runs on this machine.
+//! Threads that run as soon as they have work, whatever else runs on this machine.
 
 use std::process::Command;
 use std::thread;
@@ -7,13 +7,13 @@ use rustix::thread::gettid;
 
 use crate::debian::obtain;
 
-/// Gives the calling thread, and the threads that it starts, real-time priority (SCHED_RR): they
-/// run before all threads of the usual priority. A thread of an emulated link needs it, since a
-/// link does not wait for a processor. The thread should mostly wait and should end with its task:
-/// the kernel leaves the others 5 % of the time.
+/// Gives the calling thread, and the threads that it starts, real-time priority (SCHED_RR), ahead
+/// of all threads of normal priority. The thread of an emulated link needs this, since a link does
+/// not wait for a processor. The thread should mostly wait and end with its task: the kernel
+/// reserves only 5 % of the time for other threads.
 ///
-/// Without the privilege or without `chrt`, nothing changes and the answer is false. A quiet
-/// machine does without it.
+/// Returns false and changes nothing without the privilege or without `chrt`. On a quiet machine
+/// that does no harm.
 pub fn real_time() -> bool {
     let thread = gettid().as_raw_nonzero().to_string();
     let chrt = obtain("chrt", "util-linux");
@@ -21,8 +21,8 @@ pub fn real_time() -> bool {
     set.is_some_and(|set| set.is_ok_and(|output| output.status.success()))
 }
 
-/// Whether [`real_time`] works here, so that a program may be started by `chrt --rr 1`. Nothing
-/// changes: the thread that tries it ends at once.
+/// Whether [`real_time`] works here, so that a program can be started with `chrt --rr 1`. The test
+/// runs on a temporary thread and changes nothing.
 pub fn may_be_real_time() -> bool {
     thread::spawn(real_time).join().unwrap_or(false)
 }
@@ -33,7 +33,7 @@ mod tests {
 
     use super::*;
 
-    /// The calling thread's scheduling policy (proc_pid_stat(5), field 41).
+    /// Scheduling policy of the calling thread (proc_pid_stat(5), field 41).
     fn policy() -> u32 {
         let stat = fs::read_to_string("/proc/thread-self/stat").expect("every kernel has it");
         let after_name = stat.rsplit(')').next().expect("a name in brackets");

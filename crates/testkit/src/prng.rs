@@ -1,25 +1,25 @@
-//! SplitMix64: small, seeded, the same everywhere.
+//! SplitMix64: a small seeded generator with the same results on all machines.
 
 use std::ops::RangeInclusive;
 
-/// A generator; equal seeds give equal draws.
+/// A generator; equal seeds give equal numbers.
 #[derive(Clone, Debug)]
 pub struct Prng(u64);
 
 impl Prng {
-    /// From a seed.
+    /// Creates a generator from a seed.
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// For one of many runs of a seed: equal pairs give equal draws, neighbours have nothing in
-    /// common.
+    /// Creates the generator of one run of a seed. Equal pairs give equal numbers; neighbouring
+    /// runs are unrelated.
     pub fn of_run(seed: u64, run: u64) -> Self {
         let mut mixed = Self::new(seed);
         Self(mixed.bits() ^ Self::new(run).bits().rotate_left(32))
     }
 
-    /// 64 bits.
+    /// A random 64-bit number.
     pub fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -28,27 +28,27 @@ impl Prng {
         z ^ (z >> 31)
     }
 
-    /// 0..`n`; 0 if `n` is 0. The bias is below 2^-32 for the sizes of tests.
+    /// A random number in 0..`n`; 0 if `n` is 0. The bias is below 2^-32 for the sizes of tests.
     pub fn below(&mut self, n: u64) -> u64 {
         ((u128::from(self.bits()) * u128::from(n)) >> 64) as u64
     }
 
-    /// A whole number of the range, both ends included.
+    /// A random number of the range, both ends included.
     pub fn range(&mut self, range: RangeInclusive<u64>) -> u64 {
         range.start() + self.below(range.end() - range.start() + 1)
     }
 
-    /// True in `percent` of 100 draws.
+    /// True with a probability of `percent` %.
     pub fn chance(&mut self, percent: u64) -> bool {
         self.below(100) < percent
     }
 
-    /// One of `choices`, which must not be empty.
+    /// A random element of `choices`, which must not be empty.
     pub fn pick<T: Copy>(&mut self, choices: &[T]) -> T {
         choices[self.below(choices.len() as u64) as usize]
     }
 
-    /// `n` octets.
+    /// `n` random bytes.
     pub fn octets(&mut self, n: usize) -> Vec<u8> {
         (0..n).map(|_| self.bits() as u8).collect()
     }

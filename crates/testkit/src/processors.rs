@@ -1,4 +1,5 @@
-//! How much of the machine other programs leave: what a measured rate or time is worth beside them.
+//! Measures how much processor time other programs leave, to judge whether a measured rate or time
+//! is meaningful.
 
 #![expect(clippy::disallowed_types, reason = "what is measured is real time")]
 
@@ -11,7 +12,7 @@ use rustix::param::clock_ticks_per_second;
 
 use crate::debian::skipped;
 
-/// Processor time since a moment: of this process and of those that it has started, and idle.
+/// Processor time since a moment: that of this process with its descendants, and idle time.
 #[derive(Clone, Copy, Debug)]
 pub struct Processors {
     began: Instant,
@@ -20,40 +21,41 @@ pub struct Processors {
 }
 
 impl Processors {
-    /// From now on.
+    /// Starts measuring now.
     pub fn since_now() -> Self {
         Self { began: Instant::now(), own: own(), idle: idle() }
     }
 
-    /// Processors that this process and those that it has started had or could have had until now,
-    /// on average: all but what other programs took.
+    /// Average number of processors that were available to this process and its descendants since
+    /// then: all but those that other programs used.
     pub fn left(&self) -> f64 {
         let left = own().saturating_sub(self.own) + idle().saturating_sub(self.idle);
         left.as_secs_f64() / self.began.elapsed().as_secs_f64().max(1e-9)
     }
 }
 
-/// Processors without which a measured rate or time says nothing: one, or three quarters of the
-/// only one.
+/// Minimum number of available processors for a meaningful measurement: one, or three quarters on a
+/// machine with one processor.
 pub fn enough() -> f64 {
     let all = available_parallelism().map_or(1, |number| number.get());
     f64::min(1.0, 0.75 * all as f64)
 }
 
-/// Processors that other programs have left to the attempts of a test that compares times or rates.
+/// Processors available during the attempts of a test that compares times or rates.
 #[derive(Clone, Debug, Default)]
 pub struct Busy {
     most: f64,
 }
 
 impl Busy {
-    /// An attempt that began then has failed.
+    /// Records a failed attempt that began at `since`.
     pub fn note(&mut self, since: &Processors) {
         self.most = self.most.max(since.left());
     }
 
-    /// None of the attempts had [`enough`]: they say nothing of `what`, which counts as skipped. To
-    /// be asked when all have failed; on a quieter machine they have failed.
+    /// Whether no failed attempt had [`enough`] processors, so that they prove nothing about `what`
+    /// and the test counts as skipped. Call it when all attempts have failed; if it returns false,
+    /// the test has failed.
     pub fn says_nothing_of(&self, what: &str) -> bool {
         let is_busy = self.most < enough();
         if is_busy {
@@ -63,13 +65,13 @@ impl Busy {
     }
 }
 
-/// Processor time of this process and of those that it has started, also of those that have ended
-/// and were waited for.
+/// Processor time of this process and its descendants, including those that ended and were waited
+/// for.
 fn own() -> Duration {
     ticks(family().values().sum())
 }
 
-/// This process, those that it has started, and those that they have: the processor time of each.
+/// Processor time of this process and each of its descendants.
 fn family() -> BTreeMap<u32, u64> {
     let entries = fs::read_dir("/proc").expect("every kernel has it").flatten();
     let mut others: Vec<Process> = entries.filter_map(Process::of).collect();
@@ -87,28 +89,27 @@ fn family() -> BTreeMap<u32, u64> {
     }
 }
 
-/// A process, as proc_pid_stat(5) tells of it.
+/// A process, as described by proc_pid_stat(5).
 struct Process {
     id: u32,
     parent: u32,
-    /// Of the processor, by itself and by children that have ended.
+    /// Processor time in ticks, including children that ended.
     ticks: u64,
 }
 
 impl Process {
-    /// `None` if it is no process, or has ended meanwhile.
+    /// `None` if the entry is no process, or the process has ended.
     fn of(entry: fs::DirEntry) -> Option<Self> {
         let id = entry.file_name().to_str()?.parse().ok()?;
         let stat = fs::read_to_string(entry.path().join("stat")).ok()?;
-        // The name in brackets may have any characters.
+        // The name in parentheses may contain any character, also spaces and parentheses.
         let figures: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
         let ticks = figures.get(11..15)?.iter().filter_map(|ticks| ticks.parse::<u64>().ok()).sum();
         Some(Self { id, parent: figures[1].parse().ok()?, ticks })
     }
 }
 
-/// Time in which a processor had nothing to do, summed over all (proc_stat(5): the fourth and fifth
-/// figure).
+/// Idle time of all processors together (proc_stat(5), fourth and fifth field).
 fn idle() -> Duration {
     let stat = fs::read_to_string("/proc/stat").expect("every kernel has it");
     let figures = stat.lines().next().expect("a line for all processors").split_whitespace();
@@ -126,10 +127,10 @@ mod tests {
 
     use super::*;
 
-    /// Waits until a process of ours has had the processor for a fifth of a second.
+    /// Waits until a process of this test has used a fifth of a second of processor time.
     fn has_worked(id: u32) {
         while family()[&id] * 5 < clock_ticks_per_second() {
-            // A loop would use the processor itself.
+            // A busy loop would use processor time itself.
             let waited = Command::new("sleep").arg("0.02").status();
             assert!(waited.expect("every system has it").success());
         }
@@ -151,8 +152,8 @@ mod tests {
         assert!(done.expect("every system has it").success());
     }
 
-    /// Programs that a test has started are its own, and so is what they have started, until they
-    /// have ended and after. One whose parent has ended without it is not.
+    /// Programs started by a test count as its own, and so do their children, while they run and
+    /// afterwards. An orphaned process does not.
     #[test]
     fn what_a_test_has_started_is_its_own() {
         const BUSY: &str = "while :; do :; done";

@@ -1,5 +1,5 @@
 //! RDCA over an in-memory datagram channel that loses, delays, reorders and duplicates, with a
-//! clock that jumps; and one random run in it, for tests and for the campaigns `rdca-faults` and
+//! clock that jumps. Also one random run in it, for tests and for the campaigns `rdca-faults` and
 //! `rdca-steps`.
 
 mod faults;
@@ -16,29 +16,30 @@ use crate::prng::Prng;
 pub use faults::{Faults, fault_run};
 pub use steps::{Case, Change, Judged, Steps, step_run};
 
-/// One direction of the channel. Chances are per mille.
+/// One direction of the channel. Probabilities are per mille.
 #[derive(Clone, Debug)]
 pub struct Link {
-    /// Least time under way.
+    /// Minimum delay.
     pub delay: Duration,
-    /// Up to so much more, drawn for each datagram: more than the time between two reorders them.
+    /// Maximum additional delay, drawn for each datagram. If it exceeds the time between two
+    /// datagrams, they can be reordered.
     pub jitter: Duration,
-    /// Chance to be lost.
+    /// Loss probability.
     pub loss: u64,
-    /// Chance to come twice.
+    /// Probability of duplication.
     pub duplicate: u64,
-    /// Time that each datagram occupies the bottleneck, in order; none by default.
+    /// Time that each datagram occupies the bottleneck, in order; 0 by default.
     pub service: Duration,
-    /// Datagrams that wait for the bottleneck, at most.
+    /// Limit on the datagrams that wait for the bottleneck.
     pub queue: u64,
-    /// The bottleneck is free again.
+    /// Time when the bottleneck is free.
     pub free: Instant,
-    /// Datagrams that found the queue full.
+    /// Number of datagrams dropped because the queue was full.
     pub overflows: u64,
 }
 
 impl Link {
-    /// Loses nothing.
+    /// A link with a delay of `delay_ms` ms and no loss.
     pub fn new(delay_ms: u64) -> Self {
         let delay = Duration::from_millis(delay_ms);
         let (jitter, service, free) = (Duration::ZERO, Duration::ZERO, Instant::ZERO);
@@ -46,12 +47,12 @@ impl Link {
     }
 }
 
-/// Which way a datagram goes.
+/// Direction of a datagram.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Way {
-    /// From a sender to the sink.
+    /// From this sender to the sink.
     Up(usize),
-    /// From the sink to a sender.
+    /// From the sink to this sender.
     Down(usize),
 }
 
@@ -60,32 +61,32 @@ pub enum Way {
 pub struct Source {
     /// Time between two packets.
     pub period: Duration,
-    /// When the next is due.
+    /// Time of the next packet.
     pub next: Instant,
-    /// Packets to come; then it closes.
+    /// Number of packets left; afterwards the application closes.
     pub left: u32,
-    /// Octets of each, at least 8: they begin with the time at which it was offered.
+    /// Packet size in bytes, at least 8: a packet begins with the time at which it was offered.
     pub octets: usize,
-    /// Packets that the sender did not take.
+    /// Number of packets that the sender refused.
     pub refused: u32,
-    /// Packets that it did, with their octets.
+    /// Packets that the sender accepted, with their content.
     pub accepted: Vec<(Seq, Bytes)>,
 }
 
 impl Source {
-    /// From the beginning, each of 283 octets.
+    /// A source that starts at time 0 and offers packets of 283 bytes.
     pub fn new(period: Duration, packets: u32) -> Self {
         let (next, accepted) = (Instant::ZERO, Vec::new());
         Self { period, next, left: packets, octets: 283, refused: 0, accepted }
     }
 }
 
-/// What a sender's time stamps are ahead of the sink's clock.
+/// Difference between a sender's time stamps and the sink's clock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Skew {
-    /// Microseconds at the beginning.
+    /// Offset at the start, in microseconds.
     pub offset: i64,
-    /// Microseconds more in each second.
+    /// Drift in microseconds per second.
     pub ppm: i64,
 }
 
@@ -96,45 +97,45 @@ impl Skew {
     }
 }
 
-/// Sees each datagram before it is sent, and may take it: `false` drops it.
+/// Sees each datagram before it is sent; returns `false` to drop it.
 pub type Rule = Box<dyn FnMut(Instant, Way, &Message) -> bool>;
 
-/// Senders, a sink, and what is between them.
+/// Senders, a sink, and the channel between them.
 pub struct World {
-    /// The time.
+    /// Current time.
     pub now: Instant,
-    /// The senders; the sink knows each by its place.
+    /// The senders, by the index that the sink knows.
     pub senders: Vec<Sender>,
     /// Their applications.
     pub sources: Vec<Source>,
-    /// What each sender has told.
+    /// Events of each sender.
     pub told: Vec<Vec<SenderEvent>>,
     /// The sink.
     pub sink: Sink,
-    /// What the sink has told, and when.
+    /// Events of the sink with their times.
     pub events: Vec<(Instant, SinkEvent)>,
-    /// To the sink.
+    /// Channel to the sink.
     pub up: Link,
-    /// From the sink.
+    /// Channel from the sink.
     pub down: Link,
-    /// The senders' clocks, as far as time stamps show them.
+    /// Differences of the senders' clocks, as time stamps show them.
     pub skews: Vec<Skew>,
     /// A scripted fault.
     pub rule: Option<Rule>,
-    /// All datagrams sent.
+    /// All datagrams sent, if `records` is set.
     pub sent: Vec<(Instant, Way, Message)>,
-    /// Whether `sent` is kept.
+    /// Whether to keep `sent`.
     pub records: bool,
     header: Header,
     wire: BTreeMap<(Instant, u64), (Way, Bytes)>,
     count: u64,
     prng: Prng,
-    /// When each sender wants to be called.
+    /// When each sender is to be called.
     due: Vec<Option<Instant>>,
 }
 
 impl World {
-    /// One sender for each source.
+    /// Creates a world with one sender per source.
     pub fn new(config: Config, sources: Vec<Source>, up: Link, down: Link, seed: u64) -> Self {
         let sender = |i| Sender::new(config.sender, Incarnation(100 * i as u32 + 1), Seq(0));
         Self {
@@ -158,7 +159,7 @@ impl World {
         }
     }
 
-    /// Runs until `end`, or until `over` says so, or until nothing will ever happen.
+    /// Runs until `end`, until `over` returns true, or until no event is pending.
     pub fn run(&mut self, end: Instant, mut over: impl FnMut(&Self) -> bool) {
         let mut turns = 0;
         (0..self.senders.len()).for_each(|i| self.attend(i));
@@ -187,20 +188,20 @@ impl World {
         }
     }
 
-    /// Runs for so many seconds.
+    /// Runs for `seconds` seconds.
     pub fn run_for(&mut self, seconds: u64) {
         let end = self.now + Duration::from_secs(seconds);
         self.run(end, |_| false);
     }
 
-    /// Every sender has told its end.
+    /// Whether every sender has reported its end.
     pub fn all_closed(&self) -> bool {
         let closed = |told: &Vec<SenderEvent>| matches!(told.last(), Some(SenderEvent::Closed { .. }));
         self.told.iter().all(closed)
     }
 
-    /// Packets that the sink delivered from a sender: number, octets, and how long they took since
-    /// they were offered.
+    /// Packets of a sender that the sink delivered: number, content, and time since they were
+    /// offered.
     pub fn delivered(&self, sender: usize) -> Vec<(Seq, Bytes, Duration)> {
         let of = |(at, event): &(Instant, SinkEvent)| match event {
             SinkEvent::Packet { peer, seq, payload } if peer.0 == sender as u64 => {
@@ -212,12 +213,12 @@ impl World {
         self.events.iter().filter_map(of).collect()
     }
 
-    /// Datagrams sent that `which` names.
+    /// Number of sent datagrams for which `which` holds.
     pub fn count(&self, which: impl Fn(&Message) -> bool) -> usize {
         self.sent.iter().filter(|(_, _, message)| which(message)).count()
     }
 
-    /// Control packets of both sides for each packet of data delivered.
+    /// Number of control packets of both sides per delivered data packet.
     pub fn control_load(&self) -> f64 {
         let control = self.count(|message| !matches!(message, Message::Data(_)));
         let packets =
@@ -282,7 +283,7 @@ impl World {
         }
     }
 
-    /// Carries out what a sender wants now.
+    /// Performs the pending actions of a sender.
     fn attend(&mut self, i: usize) {
         while let Some(message) = self.senders[i].poll_transmit(self.now) {
             self.send(Way::Up(i), message);
@@ -293,7 +294,7 @@ impl World {
         self.due[i] = self.senders[i].next_timeout();
     }
 
-    /// Carries out what the sink wants now.
+    /// Performs the pending actions of the sink.
     fn settle(&mut self) {
         let now = self.now;
         while let Some((peer, message)) = self.sink.poll_transmit(now) {
@@ -343,7 +344,7 @@ impl World {
     }
 }
 
-/// The reading of the sender's clock in a message.
+/// The sender's time stamp in a message.
 fn stamp(message: &mut Message) -> Option<&mut TimeStamp> {
     match message {
         Message::Request(request) => Some(&mut request.time),

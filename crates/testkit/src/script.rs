@@ -1,19 +1,19 @@
-//! Packet scripts against one connection: a line is a time and what happens then; the transcript is
-//! what the connection does.
+//! Packet scripts against one connection. Each line of a script has a time and an action; the
+//! transcript records what the connection does.
 //!
 //! ```text
 //! 0.1   < . 501:501 ack 1001 win 8000    # a segment arrives
-//! 0.1   << . 501:501 ack 1001 win 8000   # the same, and another comes before we may send
+//! 0.1   << . 501:501 ack 1001 win 8000   # a segment arrives, and the next one before we may send
 //! 0.1   write 3000                       # the owner acts: write, read [N], close, release, abort, buffer N,
 //!                                        # send-buffer N, no-route
-//! +0.5  show cwnd                        # a figure: state cwnd ssthresh flight rto timeouts srtt window unsent dropped
+//! +0.5  show cwnd                        # a value: state cwnd ssthresh flight rto timeouts srtt window unsent dropped
 //!                                        # failures buffered
 //! 2     wait                             # only time passes
 //! ```
 //!
-//! A time is in seconds, from the start or, with `+`, from the line before. Timers fire on the way
-//! there. In the transcript `>` is a segment sent, `!` an event, `=` a figure shown, `read` what
-//! came.
+//! A time is in seconds, from the start or, with `+`, from the previous line. Timers fire on the
+//! way there. The transcript marks a sent segment with `>`, an event with `!`, a shown value with
+//! `=`, and read data with `read`.
 
 use std::fmt::Write;
 
@@ -27,14 +27,15 @@ use expect_test::Expect;
 
 use crate::notation;
 
-/// Runs `script` and compares the transcript.
+/// Runs `script` and compares the transcript with `expected`.
 #[track_caller]
 pub fn check(mut scene: Scene, script: &str, expected: Expect) {
     let transcript = scene.run(script);
     expected.assert_eq(&transcript);
 }
 
-/// A TCP without options or delays: MSS 1000, an initial window of one segment, 1 s time-outs.
+/// A TCP configuration without options or delays: MSS 1000, an initial window of one segment,
+/// time-outs of 1 s.
 pub fn plain() -> Config {
     Config {
         mss: 1000,
@@ -57,7 +58,7 @@ pub fn plain() -> Config {
     }
 }
 
-/// A connection in some state at time 0. Our first octet of data is 1001, the peer's is 501.
+/// A connection in a given state at time 0. Our first data byte is 1001, the peer's is 501.
 #[derive(Debug)]
 pub struct Scene {
     /// The connection.
@@ -68,12 +69,12 @@ pub struct Scene {
 }
 
 impl Scene {
-    /// SYN-SENT, the SYN sent.
+    /// SYN-SENT, after the SYN was sent.
     pub fn syn_sent(config: Config) -> Self {
         Self::syn_sent_at(config, ISS)
     }
 
-    /// SYN-SENT with another initial sequence number.
+    /// SYN-SENT with the initial sequence number `iss`.
     pub fn syn_sent_at(config: Config, iss: u32) -> Self {
         let iss = SeqNumber(iss);
         let connection = Connection::connect(Instant::ZERO, config, LOCAL_PORT, REMOTE_PORT, iss);
@@ -83,7 +84,7 @@ impl Scene {
         this
     }
 
-    /// SYN-RECEIVED by a passive open, the SYN-ACK sent.
+    /// SYN-RECEIVED by a passive open, after the SYN-ACK was sent.
     pub fn syn_received(config: Config) -> Self {
         let mut syn = notation::parse("S 500:500 win 8000").expect("a segment");
         syn.options = peer_options(&config);
@@ -96,12 +97,12 @@ impl Scene {
         this
     }
 
-    /// ESTABLISHED by an active open; the peer's window is 8000, whatever the scaling.
+    /// ESTABLISHED by an active open; the peer's window is 8000 bytes, whatever the scaling.
     pub fn established(config: Config) -> Self {
         Self::established_with(config, peer_options(&config))
     }
 
-    /// ESTABLISHED with a peer that has offered these options.
+    /// ESTABLISHED with a peer that offered these options.
     pub fn established_with(config: Config, options: Options) -> Self {
         let mut this = Self::syn_sent(config);
         let mut answer = notation::parse("S. 500:500 ack 1001 win 8000").expect("a segment");
@@ -110,7 +111,7 @@ impl Scene {
         this.quietly("")
     }
 
-    /// FIN-WAIT-1: our FIN is 1001.
+    /// FIN-WAIT-1; our FIN is 1001.
     pub fn fin_wait_1(config: Config) -> Self {
         Self::established(config).quietly("0 close")
     }
@@ -120,12 +121,12 @@ impl Scene {
         Self::fin_wait_1(config).quietly("0 < . 501:501 ack 1002 win 8000")
     }
 
-    /// CLOSE-WAIT: the peer's FIN was 501.
+    /// CLOSE-WAIT; the peer's FIN was 501.
     pub fn close_wait(config: Config) -> Self {
         Self::established(config).quietly("0 < F. 501:501 ack 1001 win 8000")
     }
 
-    /// CLOSING: the FINs have crossed.
+    /// CLOSING; the FINs have crossed.
     pub fn closing(config: Config) -> Self {
         Self::fin_wait_1(config).quietly("0 < F. 501:501 ack 1001 win 8000")
     }
@@ -140,7 +141,7 @@ impl Scene {
         Self::fin_wait_2(config).quietly("0 < F. 501:501 ack 1002 win 8000")
     }
 
-    /// Runs a script for its effect only.
+    /// Runs a script and drops the transcript.
     pub fn quietly(mut self, script: &str) -> Self {
         self.run(script);
         self
@@ -148,7 +149,8 @@ impl Scene {
 
     /// Runs a script and returns the transcript.
     ///
-    /// Panics on a line that it does not understand: scripts are part of the test.
+    /// # Panics
+    /// A line is invalid: scripts are part of the test.
     pub fn run(&mut self, script: &str) -> String {
         self.drain();
         for line in script.lines() {
@@ -283,7 +285,7 @@ impl Scene {
     }
 }
 
-/// A peer that goes along with whatever `config` offers, without scaling its own window.
+/// A peer that accepts all options that `config` offers, without scaling its own window.
 fn peer_options(config: &Config) -> Options {
     Options {
         mss: Some(1000),
@@ -299,7 +301,7 @@ fn address(segment: &mut Segment) {
     segment.dst_port = LOCAL_PORT;
 }
 
-/// Exact decimal seconds, to the nanosecond.
+/// Parses decimal seconds exactly, to the nanosecond.
 fn seconds(text: &str) -> Result<Duration, String> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     let nanos = format!("{fraction:0<9}");

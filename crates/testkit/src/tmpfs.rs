@@ -1,4 +1,4 @@
-//! A disk of a size, in memory, for tests of what happens when it is full.
+//! A file system of limited size in memory, for tests with a full disk.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -7,7 +7,7 @@ use std::os::unix::process::CommandExt;
 
 use crate::netns::{run, text};
 
-/// A file system that is gone when this is dropped, or this process is.
+/// A mounted file system, which is unmounted when this is dropped or the process ends.
 #[derive(Debug)]
 pub struct Tmpfs {
     place: String,
@@ -15,13 +15,14 @@ pub struct Tmpfs {
 }
 
 impl Tmpfs {
-    /// Mounts one of so many octets at a folder that is there. Needs root.
+    /// Mounts a file system of `octets` bytes on an existing folder. Needs root.
     ///
     /// # Panics
-    /// If the kernel refuses.
+    /// The kernel refuses.
     pub fn mount(place: &Path, octets: u64) -> Self {
         let place = place.to_str().expect("a path that is text").to_owned();
-        // In a process group of its own: what ends ours from the terminal shall not end it.
+        // The shell has its own process group, so that a signal of the terminal to ours does not
+        // end it.
         let mut shell = Command::new("sh");
         shell.args(["-c", "cat; umount --lazy \"$1\"", "sh", &place]).process_group(0);
         shell.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
@@ -30,10 +31,10 @@ impl Tmpfs {
         Self { place, broom }
     }
 
-    /// Gives it another size.
+    /// Changes the size.
     ///
     /// # Panics
-    /// If the kernel refuses.
+    /// The kernel refuses.
     pub fn resize(&self, octets: u64) {
         done(&["-o", &format!("remount,{}", size(octets)), &self.place]);
     }
@@ -41,7 +42,7 @@ impl Tmpfs {
 
 impl Drop for Tmpfs {
     fn drop(&mut self) {
-        // This closes the pipe, and waits until it has swept.
+        // `wait` closes the pipe, then waits until the shell has unmounted the file system.
         let _ = self.broom.wait();
     }
 }

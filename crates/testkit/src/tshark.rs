@@ -1,4 +1,4 @@
-//! A capture on disk and Wireshark's own reading of it.
+//! A capture on disk, as Wireshark reads it.
 
 use std::fs;
 use std::path::PathBuf;
@@ -6,24 +6,25 @@ use std::process::Command;
 
 use crate::debian::find_or_install;
 
-/// A capture that tshark reads; the file goes with it.
+/// A capture for tshark; the file is removed on drop.
 #[derive(Debug)]
 pub struct Tshark {
     program: PathBuf,
     file: PathBuf,
 }
 
-/// Checksums are verified only if that is asked for; 6LoWPAN's contexts are nowhere in a capture.
+/// tshark verifies checksums only on request, and a capture does not contain the contexts of
+/// 6LoWPAN.
 const PREFERENCES: [&str; 3] =
     ["tcp.check_checksum:TRUE", "ip.check_checksum:TRUE", "6lowpan.context0:fd00::/112"];
 
 impl Tshark {
-    /// Writes the octets of a capture to a file; `name` tells those of one process apart. `None`,
-    /// and said, without tshark.
+    /// Writes a capture to a file; `name` distinguishes the captures of one process. Without tshark
+    /// it prints that and returns `None`.
     ///
     /// # Panics
     ///
-    /// If the file cannot be written.
+    /// The file cannot be written.
     pub fn open(name: &str, octets: &[u8]) -> Option<Self> {
         let program = find_or_install("tshark", "tshark")?;
         let file = std::env::temp_dir().join(format!("anabranch-{name}-{}.pcapng", std::process::id()));
@@ -31,11 +32,11 @@ impl Tshark {
         Some(Self { program, file })
     }
 
-    /// What tshark prints with these arguments.
+    /// Runs tshark with these arguments and returns its output.
     ///
     /// # Panics
     ///
-    /// If it fails.
+    /// tshark fails.
     #[track_caller]
     pub fn run(&self, arguments: &[&str]) -> String {
         let mut command = Command::new(&self.program);
@@ -45,42 +46,42 @@ impl Tshark {
         String::from_utf8(output.stdout).expect("text")
     }
 
-    /// These fields, joined by spaces here and by tabs in what is printed, of the frames that pass
-    /// a filter.
+    /// Values of `fields` (separated by spaces) in the frames that pass `filter`; one line per
+    /// frame, values separated by tabs.
     #[track_caller]
     pub fn fields(&self, filter: &str, fields: &str) -> String {
         let fields = fields.split(' ').flat_map(|field| ["-e", field]);
         self.run(&["-Y", filter, "-T", "fields"].into_iter().chain(fields).collect::<Vec<_>>())
     }
 
-    /// Frames that pass a filter.
+    /// Number of frames that pass a filter.
     #[track_caller]
     pub fn count(&self, filter: &str) -> u64 {
         self.fields(filter, "frame.number").lines().count() as u64
     }
 
-    /// Number of frames that pass each of the filters, all counted in one reading of the capture.
-    /// The filters contain no comma, which separates them on tshark's command line.
+    /// Number of frames that pass each filter, counted in one pass over the capture. A filter must
+    /// not contain a comma, which separates filters on tshark's command line.
     ///
     /// # Panics
     ///
-    /// If tshark fails, or prints another table than expected.
+    /// tshark fails, or prints an unexpected table.
     #[track_caller]
     pub fn counts<const N: usize>(&self, filters: [&str; N]) -> [u64; N] {
         assert!(filters.iter().all(|filter| !filter.contains(',')), "{filters:?}");
         let table = self.run(&["-q", "-z", &format!("io,stat,0,{}", filters.join(","))]);
-        // `| 0.0 <> 12.3 | frames | bytes | frames | bytes |`
+        // Form of the row: `| 0.0 <> 12.3 | frames | bytes | frames | bytes |`
         let row = table.lines().find(|line| line.contains("<>")).expect("one interval");
         let cells = row.split('|').skip(2).step_by(2).take(N);
         let counts: Vec<u64> = cells.filter_map(|cell| cell.trim().parse().ok()).collect();
         counts.try_into().unwrap_or_else(|counts| panic!("{counts:?} of {N} in {table}"))
     }
 
-    /// The frames that pass a filter, as a capture of their own.
+    /// The frames that pass a filter, as a new capture.
     ///
     /// # Panics
     ///
-    /// If tshark fails.
+    /// tshark fails.
     #[track_caller]
     pub fn only(&self, name: &str, filter: &str) -> Self {
         let file = self.file.with_extension(name);

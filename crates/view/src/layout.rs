@@ -1,15 +1,15 @@
-//! Places of nodes on the map: those of the scenario, or layers by the number of links from where
-//! the traffic begins.
+//! Positions of nodes on the map: those of the scenario, or layers by the number of links from the
+//! first sender.
 
 use std::collections::VecDeque;
 
 use crate::replay::Replay;
 
-/// How often layers are put in order.
+/// Number of passes that order the layers.
 const SWEEPS: usize = 8;
 
-/// A place for every node, in units of the scenario's own, north upward. No two nodes share one
-/// unless the scenario says so.
+/// A position for every node, in the scenario's units, with north upward. Two nodes share a
+/// position only if the scenario says so.
 pub(crate) fn places(replay: &Replay) -> Vec<(f64, f64)> {
     let said: Vec<(f64, f64)> = replay.nodes.iter().filter_map(|node| node.position).collect();
     if said.len() == replay.nodes.len() && !said.is_empty() {
@@ -21,7 +21,7 @@ pub(crate) fn places(replay: &Replay) -> Vec<(f64, f64)> {
     beside(replay, &said)
 }
 
-/// Those without a place stand in a column beside the others, the first on top.
+/// Places nodes without a position in a column beside the others, the first on top.
 fn beside(replay: &Replay, said: &[(f64, f64)]) -> Vec<(f64, f64)> {
     let bounds = |of: fn(&(f64, f64)) -> f64| {
         let values = said.iter().map(of);
@@ -41,8 +41,8 @@ fn beside(replay: &Replay, said: &[(f64, f64)]) -> Vec<(f64, f64)> {
     replay.nodes.iter().map(place).collect()
 }
 
-/// Layers from left to right by distance from the first node that sends; within a layer, neighbours
-/// near each other.
+/// Layers from left to right by distance from the first sender; within a layer, neighbours are near
+/// each other.
 fn layers(replay: &Replay) -> Vec<(f64, f64)> {
     let count = replay.nodes.len();
     let mut neighbours = vec![Vec::new(); count];
@@ -53,7 +53,7 @@ fn layers(replay: &Replay) -> Vec<(f64, f64)> {
     let mut layer = vec![usize::MAX; count];
     let first = replay.flows.first().map_or(0, |flow| flow.source as usize);
     let mut layers: Vec<Vec<usize>> = Vec::new();
-    // What is not connected to the first begins a row of its own, at the left as well.
+    // Nodes without a connection to the first sender start rows of their own, also at the left.
     for start in std::iter::once(first).chain(0..count).filter(|start| *start < count) {
         if layer[start] != usize::MAX {
             continue;
@@ -81,6 +81,9 @@ fn layers(replay: &Replay) -> Vec<(f64, f64)> {
         }
     };
     layers.iter().for_each(|layer| spread(layer, &mut y));
+    // Barycentre heuristic: each node moves to the mean height of its neighbours, forwards and
+    // backwards in turn, so that few links cross. Ties are broken by the node's number: equal logs
+    // give equal pages.
     for sweep in 0..SWEEPS {
         let order: Vec<usize> =
             if sweep % 2 == 0 { (0..layers.len()).collect() } else { (0..layers.len()).rev().collect() };
@@ -99,7 +102,7 @@ fn layers(replay: &Replay) -> Vec<(f64, f64)> {
             spread(&layers[i], &mut y);
         }
     }
-    // As wide as high at least, so that names beside each other have room.
+    // The map is at least as wide as high, so that names side by side have room.
     let step = (height / layers.len() as f64).max(1.0) * 1.6;
     (0..count).map(|node| (layer[node] as f64 * step, -y[node])).collect()
 }

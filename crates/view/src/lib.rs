@@ -2,8 +2,8 @@
 //! reads logs and knows no simulator: the format is all that both share
 //! (`docs/reference/replay.md`; its numbers are [`anabranch_wire::eventlog`]).
 //!
-//! Not here: what is in a log (the simulator's), files and options (the program's). The page loads
-//! nothing, and the same log gives the same octets.
+//! The simulator decides what a log contains; the program handles options and files. The page loads
+//! nothing, and equal logs give equal bytes.
 //!
 //! Code map, from the ground up:
 //!

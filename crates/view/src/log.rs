@@ -1,5 +1,5 @@
-//! Reading a log, record by record. Nothing of it is believed: numbers that name nothing are
-//! errors, and no length is allocated before its octets are there.
+//! Reads a log record by record. The input is not trusted: a number without a referent is an error,
+//! and memory is allocated only for bytes that were read.
 
 mod octets;
 mod record;
@@ -15,30 +15,30 @@ pub use record::{Event, Flow, Frame, Link, Medium, Node, Packet, Piece, Record, 
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LogError {
-    /// There is not one octet.
+    /// The input is empty.
     #[error("the log is empty")]
     Empty,
-    /// It does not begin as a log does.
+    /// The input does not begin like a log.
     #[error("this is no event log: it does not begin with `ABLOG`")]
     Foreign,
-    /// It is of another version.
+    /// The log has another version.
     #[error("the log is of version {0}, and this program reads versions 1 and 2")]
     Version(u8),
-    /// A record cannot be what it says.
+    /// A record is invalid.
     #[error("the log is damaged at octet {offset}: {what}")]
     Damaged {
-        /// Where the record begins, counted from the beginning of the log.
+        /// Offset of the record from the start of the log, in bytes.
         offset: u64,
-        /// What is wrong with it.
+        /// What is wrong with the record.
         what: &'static str,
     },
-    /// The file or pipe could not be read.
+    /// The file or pipe cannot be read.
     #[error("cannot read the log: {0}")]
     Io(#[from] io::Error),
-    /// A page of it would be too large.
+    /// A page of the log would be too large.
     #[error("the log has more than {limit} rows for a page")]
     TooMuch {
-        /// How many a page may have.
+        /// Limit on the rows of a page.
         limit: u64,
     },
 }
@@ -46,13 +46,13 @@ pub enum LogError {
 /// How a log ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ending {
-    /// With the record that says so.
+    /// With its end record.
     Whole,
-    /// Before that, after so many whole octets.
+    /// Without an end record, after this number of bytes in complete records.
     Cut(u64),
 }
 
-/// A log, read once from its beginning.
+/// A reader that goes through a log once.
 #[derive(Debug)]
 pub struct Reader<R> {
     octets: Octets<R>,
@@ -68,14 +68,14 @@ pub struct Reader<R> {
     ending: Option<Ending>,
 }
 
-/// What the next record of a link differs from.
+/// Values that the next record of a link is relative to.
 #[derive(Clone, Copy, Debug, Default)]
 struct Places {
     sent: i64,
     arrived: i64,
 }
 
-/// What the next record of a flow differs from.
+/// Values that the next record of a flow is relative to.
 #[derive(Clone, Copy, Debug, Default)]
 struct Figures {
     seq: i64,
@@ -85,11 +85,11 @@ struct Figures {
 }
 
 impl<R: BufRead> Reader<R> {
-    /// A log from `input`, of which the first octets are read.
+    /// Reads the head of a log from `input`.
     ///
     /// # Errors
     ///
-    /// It is empty, no log, or one of another version.
+    /// The input is empty, is not a log, or has another version.
     pub fn new(input: R) -> Result<Self, LogError> {
         let mut octets = Octets::new(input);
         for (i, expected) in MAGIC.into_iter().enumerate() {
@@ -121,17 +121,17 @@ impl<R: BufRead> Reader<R> {
         })
     }
 
-    /// How the log has ended; `None` while it has not.
+    /// How the log ended; `None` before its end.
     pub fn ending(&self) -> Option<Ending> {
         self.ending
     }
 
-    /// Events read so far.
+    /// Number of events read so far.
     pub fn events(&self) -> u64 {
         self.events
     }
 
-    /// The next record, or `None` after the last that is whole.
+    /// Reads the next record; `None` after the last complete one.
     ///
     /// # Errors
     ///
@@ -203,7 +203,7 @@ impl<R: BufRead> Reader<R> {
         self.octets.below(self.flows.len() as u32, "a flow that there is not")
     }
 
-    /// A node's number and 1 more; 0 is none.
+    /// Reads a node's number plus one; 0 means no node.
     fn maybe_node(&mut self) -> Result<Option<u32>, Fault> {
         Ok(self.octets.below(self.nodes.saturating_add(1), "a node that there is not")?.checked_sub(1))
     }

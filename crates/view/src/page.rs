@@ -1,5 +1,4 @@
-//! The page: what the scripts need to know in words as JSON, all that there is much of as columns
-//! of numbers, packed.
+//! Makes the page. Descriptions are embedded as JSON, large tables as packed columns of numbers.
 
 mod columns;
 mod encode;
@@ -10,7 +9,7 @@ use crate::layout;
 use crate::log::Medium;
 use crate::replay::Replay;
 
-/// The parts of the page, in the order in which they stand in it: a script knows those before it.
+/// Scripts of the page, in order: a script can use those before it.
 const SCRIPTS: [&str; 12] = [
     include_str!("../assets/decode.js"),
     include_str!("../assets/search.js"),
@@ -28,14 +27,15 @@ const SCRIPTS: [&str; 12] = [
 const STYLE: &str = include_str!("../assets/style.css");
 const BODY: &str = include_str!("../assets/page.html");
 
-/// A replay as one page of HTML, which loads nothing.
+/// Makes one HTML page of a replay. The page loads nothing.
 pub fn html(replay: &Replay) -> String {
     let title = if replay.run.name.is_empty() { "a run" } else { &replay.run.name };
     let (columns, octets) = columns::pack(replay);
     let data = encode::base64(&miniz_oxide::deflate::compress_to_vec_zlib(&octets, LEVEL));
+    // A `<` in a name must not end the script element that holds the JSON.
     let facts = facts(replay, &columns).to_string().replace('<', "\\u003c");
     let script = SCRIPTS.join("\n");
-    // Each mark stands once in the body, and what is put in is not looked at again.
+    // Each placeholder occurs once, and inserted text is not searched for placeholders.
     let parts = [("{{title}}", escape(title)), ("{{style}}", STYLE.to_owned()), ("{{facts}}", facts)];
     let parts = parts.into_iter().chain([("{{data}}", data), ("{{script}}", script)]);
     let mut page = String::new();
@@ -49,7 +49,7 @@ pub fn html(replay: &Replay) -> String {
     page + rest
 }
 
-/// Between speed and size: 6 of 10.
+/// Compression level, a compromise between speed and size: 6 of 10.
 const LEVEL: u8 = 6;
 
 fn facts(replay: &Replay, columns: &[columns::Column]) -> Value {
@@ -78,6 +78,7 @@ fn facts(replay: &Replay, columns: &[columns::Column]) -> Value {
     json!({
         "name": run.name,
         "hash": run.hash,
+        // As strings: a script represents numbers exactly only up to 53 bits.
         "seed": run.seed.to_string(),
         "run": run.run.to_string(),
         "version": run.version,
@@ -97,7 +98,7 @@ fn facts(replay: &Replay, columns: &[columns::Column]) -> Value {
     })
 }
 
-/// When the last thing happened that there is to see; timers may keep a run going for long after.
+/// Time of the last visible event; timers may keep a run going long after it.
 fn busy(replay: &Replay) -> u64 {
     let flights = replay.flights.iter().map(|flight| flight.end);
     let frames = replay.frames.iter().map(|frame| frame.end);

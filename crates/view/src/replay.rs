@@ -1,4 +1,4 @@
-//! A run, collected from its log: in order of time, ready for a page.
+//! A run, collected from its log in order of time.
 
 mod collect;
 mod repair;
@@ -9,179 +9,178 @@ use crate::log::{Ending, Flow, Frame, Link, LogError, Node, Packet, Reader, Run,
 
 pub use repair::{Loss, Place, Repair};
 
-/// Which part of a log is wanted.
+/// Part of a log to collect.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Part {
-    /// From this time on, in nanoseconds.
+    /// Start in nanoseconds.
     pub from: u64,
-    /// Until this time, in nanoseconds.
+    /// End in nanoseconds.
     pub until: u64,
-    /// Rows of all tables together, at most: what is more is refused, not left out.
+    /// Limit on the rows of all tables together. A larger part is an error; nothing is left out.
     pub limit: u64,
 }
 
 impl Default for Part {
-    /// All of it, and 5 million rows: a page of 12 to 40 MB.
+    /// The whole log, with at most 5 million rows, which makes a page of 12 to 40 MB.
     fn default() -> Self {
         Self { from: 0, until: u64::MAX, limit: 5_000_000 }
     }
 }
 
-/// A packet and when it was there.
+/// A packet with its times.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Seen {
-    /// What the log says of it.
+    /// The packet as the log describes it.
     pub packet: Packet,
-    /// When it was made, as far as the log tells: when it was first sent or thrown away.
-    /// Nanoseconds.
+    /// Time when the packet was first sent or discarded, in nanoseconds; the log does not contain
+    /// its creation.
     pub made: u64,
-    /// When it arrived at its destination.
+    /// Time when it arrived at its destination, in nanoseconds.
     pub done: Option<u64>,
-    /// Its source has sent these octets before.
+    /// It is a retransmission: its source had sent these bytes before.
     pub again: bool,
 }
 
-/// What became of a packet on a link.
+/// Fate of a packet on a link.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fate {
     /// It arrived.
     Arrived,
-    /// It was lost for this reason, as [`anabranch_wire::eventlog::reason`] has it.
+    /// It was lost for this reason, as defined in [`anabranch_wire::eventlog::reason`].
     Lost(u8),
-    /// It was there when the log ended.
+    /// It was on the link when the log ended.
     UnderWay,
 }
 
 /// A packet on a link.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Flight {
-    /// The link.
+    /// Number of the link.
     pub link: u32,
-    /// The packet, by its place in [`Replay::packets`].
+    /// Index of the packet in [`Replay::packets`].
     pub packet: u32,
-    /// When the link accepted it, in nanoseconds.
+    /// Time when the link accepted it, in nanoseconds.
     pub sent: u64,
-    /// When its transmission began.
+    /// Time when its transmission began, in nanoseconds.
     pub leaves: u64,
-    /// When it arrived or was lost, or when the log ended.
+    /// Time when it arrived or was lost, or when the log ended, in nanoseconds.
     pub end: u64,
-    /// What became of it.
+    /// Fate of the packet.
     pub fate: Fate,
 }
 
-/// A frame, its times in nanoseconds.
+/// A frame on the air.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct OnAir {
-    /// When it began.
+    /// Start in nanoseconds.
     pub start: u64,
-    /// When it ended.
+    /// End in nanoseconds.
     pub end: u64,
-    /// What the log says of it.
+    /// The frame as the log describes it.
     pub frame: Frame,
-    /// The packet in it, by its place in [`Replay::packets`].
+    /// Index of the frame's packet in [`Replay::packets`].
     pub packet: Option<u32>,
 }
 
 /// A part of a file, written to a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Chunk {
-    /// When, in nanoseconds.
+    /// Time in nanoseconds.
     pub at: u64,
-    /// What the connection sends.
+    /// Flow that the connection sends.
     pub flow: u32,
-    /// Octets that were written to the connection before.
+    /// Number of bytes written to the connection before.
     pub written_at: u64,
-    /// Where in the file.
+    /// Offset in the file.
     pub offset: u64,
-    /// Octets.
+    /// Length in bytes.
     pub len: u64,
 }
 
-/// Something else that happened.
+/// A note, or a notification of an application.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Happening {
-    /// When, in nanoseconds.
+    /// Time in nanoseconds.
     pub at: u64,
-    /// To which node.
+    /// Node that it concerns.
     pub node: Option<u32>,
-    /// In words.
+    /// Text to show.
     pub text: String,
 }
 
-/// A node or link breaks, heals or changes.
+/// A node or link failed, recovered or changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Change {
-    /// When, in nanoseconds.
+    /// Time in nanoseconds.
     pub at: u64,
-    /// What, as [`anabranch_wire::eventlog::incident`] has it.
+    /// Kind of change, as defined in [`anabranch_wire::eventlog::incident`].
     pub what: u8,
-    /// The node or link.
+    /// Number of the node or link.
     pub index: u32,
 }
 
 /// A run.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Replay {
-    /// What the log says of it.
+    /// Description of the run in the log.
     pub run: Run,
-    /// From when on there is something, in nanoseconds.
+    /// Start of the collected part, in nanoseconds.
     pub start: u64,
-    /// When it ended, in nanoseconds.
+    /// End of the run, in nanoseconds.
     pub end: u64,
-    /// The log breaks off there, after so many octets.
+    /// For a log without an end record: number of bytes in its complete records.
     pub cut: Option<u64>,
-    /// Events in the log.
+    /// Number of events in the log.
     pub events: u64,
-    /// Nodes, by their numbers.
+    /// Nodes by number.
     pub nodes: Vec<Node>,
-    /// Links, by their numbers.
+    /// Links by number.
     pub links: Vec<Link>,
-    /// Flows, by their numbers.
+    /// Flows by number.
     pub flows: Vec<Flow>,
-    /// The connection and the subflow that each flow is, if it is one of several.
+    /// For each flow, the connection and subflow number if it is a subflow.
     pub subflows: Vec<Option<(u32, u32)>>,
-    /// Packets, in the order in which they were first seen.
+    /// Packets in order of their first event.
     pub packets: Vec<Seen>,
-    /// Packets on links, in the order in which they were sent.
+    /// Packets on links, in order of sending.
     pub flights: Vec<Flight>,
-    /// Frames, in the order in which they began.
+    /// Frames in order of their start.
     pub frames: Vec<OnAir>,
-    /// How connections stood, by flow and then by time: flow, since when, how.
+    /// States of connections: flow, start time, state; ordered by flow, then time.
     pub states: Vec<(u32, u64, State)>,
-    /// Parts of files, in the order of writing.
+    /// Parts of files, in order of writing.
     pub chunks: Vec<Chunk>,
-    /// What broke, healed or changed.
+    /// Failures, recoveries and changes.
     pub changes: Vec<Change>,
-    /// How nodes move, in order of time.
+    /// Movements of nodes, in order of time.
     pub legs: Vec<Leg>,
-    /// Notes and what applications learned of connections.
+    /// Notes and notifications of applications.
     pub happenings: Vec<Happening>,
-    /// How many more of these there were.
+    /// Number of further notes and notifications that were not kept.
     pub more_happenings: u64,
-    /// Losses and where each was repaired, in order of time.
+    /// Losses with their repairs, in order of time.
     pub losses: Vec<Loss>,
-    /// Packets that caching nodes hold back, since they look after them.
+    /// Number of packets that caching nodes hold, since they retransmit them if needed.
     pub held: u64,
 }
 
-/// A node goes from one place to another, in a straight line at a constant speed. Places are in
-/// metres.
+/// A node's movement in a straight line at constant speed. Positions are in metres.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Leg {
-    /// Which node.
+    /// Number of the node.
     pub node: u32,
-    /// When it begins.
+    /// Start time in nanoseconds.
     pub start: u64,
-    /// When the node is there; if another leg of it begins before, it turns there.
+    /// Time of arrival in nanoseconds. If the node's next leg starts earlier, it turns there.
     pub end: u64,
-    /// Where it begins.
+    /// Position at the start.
     pub from: (f64, f64),
-    /// Where it leads.
+    /// Destination.
     pub to: (f64, f64),
 }
 
 impl Leg {
-    /// Where the node is at a time.
+    /// Position of the node at a time.
     pub fn place(&self, time: u64) -> (f64, f64) {
         if time >= self.end {
             return self.to;
@@ -192,18 +191,18 @@ impl Leg {
     }
 }
 
-/// What is where at one time.
+/// State of the network at one time.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Moment {
-    /// Packets that wait in each link's queue.
+    /// For each link, the number of packets in its queue.
     pub queued: Vec<u32>,
-    /// Packets that each link is sending or has sent, and that have not arrived.
+    /// For each link, the number of packets sent or being sent that have not arrived.
     pub under_way: Vec<u32>,
-    /// Frames on the air.
+    /// Number of frames on the air.
     pub on_air: u32,
-    /// Packets that have arrived at the ends of links, in all.
+    /// Number of packets that have arrived at the ends of links.
     pub arrived: u64,
-    /// Losses so far.
+    /// Number of losses so far.
     pub lost: u64,
 }
 
@@ -229,14 +228,14 @@ impl Replay {
         Ok(replay)
     }
 
-    /// Where a node is at a time, in metres; `None` if that was never said.
+    /// Position of a node at a time, in metres; `None` if it is unknown.
     pub fn place(&self, node: u32, time: u64) -> Option<(f64, f64)> {
         let begun = self.legs[..self.legs.partition_point(|leg| leg.start <= time)].iter();
         let last = begun.rev().find(|leg| leg.node == node);
         last.map(|leg| leg.place(time)).or(self.nodes[node as usize].position)
     }
 
-    /// What is where at a time, in nanoseconds. Something that happens at that time has happened.
+    /// State of the network at a time in nanoseconds, including the events of that time.
     pub fn at(&self, time: u64) -> Moment {
         let links = self.links.len();
         let mut moment = Moment { queued: vec![0; links], under_way: vec![0; links], ..Moment::default() };

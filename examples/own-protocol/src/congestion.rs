@@ -1,5 +1,5 @@
-//! A congestion control that looks at delays, after TCP Vegas (Brakmo and Peterson, IEEE JSAC
-//! 13(8), 1995): it keeps between two and four segments of its own waiting in the network.
+//! A congestion control that uses delays, after TCP Vegas (Brakmo and Peterson, IEEE JSAC 13(8),
+//! 1995): it keeps between two and four of its own segments queued in the network.
 
 use anabranch_core::tcp::CustomCongestion;
 use anabranch_core::tcp::congestion::{Controller, Start, View};
@@ -14,7 +14,7 @@ struct Vegas {
     cwnd: u32,
     ssthresh: u32,
     start: Start,
-    /// Once in a round trip.
+    /// Time of the next adjustment, once per round trip.
     look_at: Instant,
 }
 
@@ -29,7 +29,7 @@ impl Controller for Vegas {
 
     fn on_ack(&mut self, now: Instant, view: &View, acked: u32) {
         let (Some(srtt), Some(least)) = (view.srtt, view.min_rtt) else { return };
-        // Octets that wait: what the window holds beyond what the path would without a queue.
+        // Queued segments: the part of the window that exceeds what the path holds without a queue.
         let waiting = f64::from(self.cwnd) * (1.0 - least.as_secs_f64() / srtt.as_secs_f64());
         let segments = waiting / f64::from(view.mss);
         if self.cwnd < self.ssthresh && segments < 2.0 {

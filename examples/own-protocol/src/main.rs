@@ -1,4 +1,4 @@
-//! The program `anabranch`, and three policies of our own beside those that it has.
+//! The program `anabranch` with three custom policies beside the built-in ones.
 
 mod congestion;
 mod scheduler;

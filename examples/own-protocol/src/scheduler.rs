@@ -1,5 +1,5 @@
-//! A scheduler for Multipath TCP: each segment goes where it arrives first, among the subflows that
-//! would send it at once.
+//! A scheduler for Multipath TCP: each segment goes to the subflow on which it arrives first, among
+//! those that can send it at once.
 
 use anabranch_core::mptcp::CustomScheduler;
 use anabranch_core::mptcp::scheduler::{Demand, PathView, Pick, Scheduler};
@@ -12,7 +12,7 @@ struct Soonest;
 impl Scheduler for Soonest {
     fn pick(&mut self, demand: &Demand, paths: &[PathView]) -> Pick {
         if demand.unsent == 0 {
-            // What is late on one subflow may still come sooner by another.
+            // A segment that is late on one subflow may arrive sooner on another.
             return Pick::Rescue;
         }
         let open = paths.iter().filter(|path| !path.stuck && path.takes(demand.unsent));

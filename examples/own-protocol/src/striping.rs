@@ -1,5 +1,5 @@
-//! A striping policy for SET: the next chunk goes to the session with the least on its way, as far
-//! as it has room.
+//! A striping policy for SET: the next chunk goes to the session with the fewest bytes in flight,
+//! among those with room.
 
 use anabranch_core::set::CustomStriping;
 use anabranch_core::set::striping::{FileView, PathView, Striping};

@@ -1,4 +1,4 @@
-//! AODV: messages from octets to meaning and back; and a router whose neighbours say anything.
+//! AODV: parses and re-encodes messages, and runs a router whose neighbours send anything.
 
 use std::mem;
 use std::net::Ipv4Addr;
@@ -12,12 +12,12 @@ use arbitrary::{Result, Unstructured};
 
 use crate::probe::Probe;
 
-/// The first octet chooses: below 128 a type of message, mostly a known one, which the rest
-/// follows; from there on the rest is what happens to a router.
+/// The first byte selects the test. Below 128 it is a message type, mostly a known one, followed by
+/// the message; otherwise the rest are events for a router.
 pub(super) fn run(input: &[u8], probe: &mut Probe) {
     match input.split_first() {
         Some((choice, rest)) if *choice < 128 => message(*choice, rest, probe),
-        // Where the input ends, the run does.
+        // The run ends where the input ends.
         Some((_, rest)) => drop(router(&mut Unstructured::new(rest), probe)),
         None => {}
     }
@@ -48,7 +48,7 @@ fn message(choice: u8, rest: &[u8], probe: &mut Probe) {
     assert_eq!(aodv::parse(&written), Ok(Parsed { unknown_extensions: 0, ..parsed }), "{written:02x?}");
 }
 
-/// One of a few nodes, so that messages meet.
+/// One of a few nodes, so that messages relate to each other.
 fn node(octets: &mut Unstructured<'_>) -> Result<Ipv4Addr> {
     Ok(Ipv4Addr::new(10, 0, 0, octets.int_in_range(1..=6)?))
 }
@@ -83,7 +83,7 @@ fn router(octets: &mut Unstructured<'_>, probe: &mut Probe) -> Result<()> {
             0..=3 => {
                 let mut payload = vec![octets.int_in_range(1..=4)?];
                 for _ in 0..octets.int_in_range(0..=6)? {
-                    // Words that are addresses and numbers near each other.
+                    // Random words as addresses and numbers near each other.
                     let word =
                         if octets.arbitrary()? { node(octets)?.octets() } else { octets.arbitrary()? };
                     payload.extend(word);

@@ -1,4 +1,4 @@
-//! Event logs: whatever is read becomes a page, or an error with a place.
+//! Event logs: every input becomes a page, or an error with a place.
 
 use anabranch_view::log::LogError;
 use anabranch_view::page;
@@ -7,7 +7,7 @@ use anabranch_wire::eventlog::{MAGIC, VERSION};
 
 use crate::probe::Probe;
 
-/// The input is what follows the first octets of a log.
+/// The input follows the first bytes of a log.
 pub(super) fn run(input: &[u8], probe: &mut Probe) {
     let mut log = MAGIC.to_vec();
     log.push(VERSION);

@@ -1,4 +1,4 @@
-//! Packets: octets to meaning, and what was understood written and read again.
+//! IP packets: parses them, encodes the result, and parses it again.
 
 use std::net::IpAddr;
 
@@ -8,9 +8,9 @@ use bytes::Bytes;
 
 use crate::probe::Probe;
 
-/// The first octet is flags: with bit 0 the checksums of the packet behind it are made right first,
-/// or nothing past them would ever be reached; with bit 1 the rest is several packets, each behind
-/// two octets of length, for one reassembler.
+/// The first byte holds flags. With bit 0 the checksums of the following packet are corrected
+/// first, since otherwise nothing after them would be reached. With bit 1 the rest is several
+/// packets for one reassembler, each after a length of two bytes.
 pub(super) fn run(input: &[u8], probe: &mut Probe) {
     let Some((flags, rest)) = input.split_first() else { return };
     let mut reassembler = Reassembler::new(ReassemblyLimits { octets: 4096, datagrams: 3 });
@@ -70,7 +70,7 @@ fn one(packet: &[u8], reassembler: &mut Reassembler, probe: &mut Probe) {
     assert!(reassembler.octets() <= 4096 && reassembler.len() <= 3, "{reassembler:?}");
 }
 
-/// The packet as we would write it says the same.
+/// Encodes the packet and checks that it parses to the same result.
 fn same_again(header: &Header, payload: &Bytes) {
     let mut written = Vec::new();
     match ip::emit(header, payload, &mut written) {
@@ -78,7 +78,7 @@ fn same_again(header: &Header, payload: &Bytes) {
             let (header_again, range) = ip::parse(&written).expect("we wrote it");
             assert_eq!((&header_again, &written[range]), (header, &payload[..]));
         }
-        // Sound as a packet, not as a piece of a datagram.
+        // Valid as a packet, but not as a fragment.
         Err(EmitError::FragmentOffset { .. }) => assert!(header.fragment.is_some()),
         Err(error) => panic!("{header:?}, {} octets: {error}", payload.len()),
     }
@@ -128,12 +128,12 @@ fn segment_again(header: &Header, segment: &Segment) {
             let segment_again = ip::parse_tcp(&header_again, Bytes::copy_from_slice(&written[range]));
             assert_eq!(segment_again.as_ref(), Ok(segment));
         }
-        // Options said twice take less room when said once, so this cannot be.
+        // Duplicate options need less space when encoded once, so this cannot fail.
         Err(error) => panic!("{segment:?}: {error}"),
     }
 }
 
-/// Makes lengths and checksums right where there is room for them.
+/// Corrects lengths and checksums where the packet is long enough.
 fn mend(packet: &mut [u8]) {
     match packet.first().map(|first| first >> 4) {
         Some(4) if packet.len() >= 20 => {
@@ -176,7 +176,7 @@ fn mend_tcp(packet: &mut [u8]) {
     tcp[16..18].copy_from_slice(&sum.to_be_bytes());
 }
 
-/// RFC 1071, written a second time so that it checks the first.
+/// The checksum of RFC 1071, implemented a second time to check the first.
 fn checksum(octets: &[u8]) -> u16 {
     let word = |pair: &[u8]| u32::from(pair[0]) << 8 | u32::from(pair.get(1).copied().unwrap_or(0));
     let mut sum: u32 = octets.chunks(2).map(word).sum();

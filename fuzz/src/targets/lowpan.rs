@@ -1,4 +1,4 @@
-//! 6LoWPAN: datagrams of any octets, packets of any header, and their pieces.
+//! 6LoWPAN: datagrams of arbitrary bytes, packets with arbitrary headers, and their fragments.
 
 use std::net::Ipv6Addr;
 
@@ -11,11 +11,11 @@ use arbitrary::{Result, Unstructured};
 
 use crate::probe::Probe;
 
-/// The first octet chooses: octets off the air, or a packet that is sent.
+/// The first byte selects the test: received bytes, or a packet to send.
 pub(super) fn run(input: &[u8], probe: &mut Probe) {
     let Some((choice, rest)) = input.split_first() else { return };
     let octets = Unstructured::new(rest);
-    // An input that ends too early is none.
+    // An input that ends too early is skipped.
     let _ = if choice % 2 == 0 { received(octets, probe) } else { sent(octets, probe) };
 }
 
@@ -83,12 +83,12 @@ struct Datagram {
     octets: Vec<u8>,
 }
 
-/// A packet is compressed, and decompressed it is the same.
+/// Compresses a packet and checks that decompression restores it.
 fn round_trip(packet: &[u8], link: &Link, contexts: &Contexts, probe: &mut Probe) -> Datagram {
     let mut octets = Vec::new();
     let lengths = sixlowpan::compress(packet, link, contexts, &mut octets)
         .unwrap_or_else(|error| panic!("{error}: {packet:02x?}"));
-    // The two octets of LOWPAN_IPHC: which forms were chosen.
+    // The two bytes of LOWPAN_IPHC, which name the chosen forms.
     probe.feature(("first", octets[0]));
     probe.feature(("second", octets[1]));
     probe.feature(("compressed", lengths.header_len.min(64)));
@@ -100,7 +100,7 @@ fn round_trip(packet: &[u8], link: &Link, contexts: &Contexts, probe: &mut Probe
     Datagram { lengths, octets }
 }
 
-/// The pieces keep to the room that there is, and joined they are the packet.
+/// Fragments a packet and checks that fragments fit and that reassembly restores the packet.
 fn pieces(
     packet: &[u8],
     datagram: &Datagram,
@@ -162,7 +162,7 @@ fn contexts(octets: &mut Unstructured<'_>) -> Result<Contexts> {
     Ok(contexts)
 }
 
-/// Any address, mostly near what can be compressed.
+/// An address, mostly one that is nearly compressible.
 fn address(octets: &mut Unstructured<'_>, mac: Address, contexts: &Contexts) -> Result<Ipv6Addr> {
     let iid = match (octets.int_in_range(0..=2)?, mac) {
         (0, Address::Short(short)) => 0xff_fe00_0000 | u64::from(short),
@@ -181,7 +181,7 @@ fn address(octets: &mut Unstructured<'_>, mac: Address, contexts: &Contexts) -> 
     }))
 }
 
-/// The packet as RFC 8200 has it.
+/// Encodes the packet (RFC 8200).
 fn packet(header: &Ipv6Header, payload: &[u8]) -> Vec<u8> {
     let first = 6 << 28 | u32::from(header.traffic_class) << 20 | header.flow_label;
     let mut octets = first.to_be_bytes().to_vec();

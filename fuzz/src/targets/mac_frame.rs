@@ -1,11 +1,11 @@
-//! Frames of IEEE 802.15.4: octets to meaning, and what was understood written and read again.
+//! IEEE 802.15.4 frames: parses them, encodes the result, and parses it again.
 
 use anabranch_wire::ieee802154::{self, Address, EmitError, Fcs, Frame};
 
 use crate::probe::Probe;
 
-/// The first octet says whether the FCS of the frame behind it is made right first, or nothing past
-/// it would ever be reached, and which FCS that is.
+/// The first byte says whether the FCS of the following frame is corrected first, since otherwise
+/// nothing after it would be reached, and which FCS it is.
 pub(super) fn run(input: &[u8], probe: &mut Probe) {
     let Some((flags, frame)) = input.split_first() else { return };
     let mut frame = frame.to_vec();
@@ -55,7 +55,7 @@ pub(super) fn run(input: &[u8], probe: &mut Probe) {
     }
 }
 
-/// The CRC of four octets, of at least four octets, bit by bit.
+/// The CRC with 32 bits, bit by bit; shorter inputs are padded with zeros to four bytes.
 fn crc32(octets: &[u8]) -> u32 {
     let padding = 4_usize.saturating_sub(octets.len());
     let mut crc = !0_u32;
@@ -68,7 +68,7 @@ fn crc32(octets: &[u8]) -> u32 {
     !crc
 }
 
-/// The CRC bit by bit, written a second time so that it checks the first.
+/// The CRC bit by bit, implemented a second time to check the first.
 fn fcs(octets: &[u8]) -> u16 {
     let mut crc = 0_u16;
     for octet in octets {

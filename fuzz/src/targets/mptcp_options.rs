@@ -1,4 +1,4 @@
-//! The options of Multipath TCP: octets to meaning, and what was understood written and read again.
+//! MPTCP options: parses them, encodes the result, and parses it again.
 
 use std::net::IpAddr;
 
@@ -8,9 +8,8 @@ use bytes::Bytes;
 
 use crate::probe::Probe;
 
-/// The input is the options of a TCP header, 40 octets at most; each option of kind 30 is as it
-/// stands. With bit 0 of the first octet the rest is one MPTCP option without its kind and length,
-/// which are put before it.
+/// The input is the options of a TCP header, at most 40 bytes. With bit 0 of the first byte, the
+/// rest is one MPTCP option without its kind and length, which are added.
 pub(super) fn run(input: &[u8], probe: &mut Probe) {
     let Some((flags, rest)) = input.split_first() else { return };
     let mut options = Vec::new();
@@ -48,7 +47,7 @@ pub(super) fn run(input: &[u8], probe: &mut Probe) {
     assert_eq!(segment_again.as_ref(), Ok(&segment));
 }
 
-/// Of RFC 9293 section 3.1, with the pseudo-header of our two addresses.
+/// The checksum of RFC 9293, section 3.1, with the pseudo-header of the two test addresses.
 fn checksum(tcp: &[u8]) -> u16 {
     let mut sum = [10, 0, 0, 1, 10, 0, 0, 2, 0, 6, 0, tcp.len() as u8]
         .chunks(2)

@@ -1,4 +1,4 @@
-//! The machines of RDCA: each against a peer that says anything, mostly something near the mark,
+//! State machines of RDCA: each against a peer that sends anything, mostly nearly valid messages,
 //! and both together.
 
 mod messages;
@@ -13,11 +13,11 @@ use arbitrary::{Result, Unstructured};
 
 use crate::probe::Probe;
 
-/// The first octet chooses. An input that ends in the middle of a step ends the run there.
+/// The first byte selects the test. An input that ends in the middle of a step ends the run there.
 pub(super) fn run(input: &[u8], probe: &mut Probe) {
     let Some((choice, rest)) = input.split_first() else { return };
     let mut octets = Unstructured::new(rest);
-    // Running out of octets is how a run ends.
+    // A run ends when the input is used up.
     let _ = match choice % 3 {
         0 => sender::run(&mut octets, probe),
         1 => sink::run(&mut octets, probe),
@@ -44,7 +44,7 @@ fn config(octets: &mut Unstructured<'_>) -> Result<Config> {
     Ok(config)
 }
 
-/// A little later, or much.
+/// Advances the time, mostly a little, sometimes much.
 fn pass(octets: &mut Unstructured<'_>, now: &mut Instant) -> Result<()> {
     *now += if octets.ratio(1, 16)? {
         Duration::from_nanos(octets.int_in_range(0..=u64::MAX >> 8)?)
@@ -54,7 +54,7 @@ fn pass(octets: &mut Unstructured<'_>, now: &mut Instant) -> Result<()> {
     Ok(())
 }
 
-/// Every message survives the wire.
+/// Checks that a message survives encoding and parsing.
 fn check_message(message: &Message, probe: &mut Probe) {
     probe.say(|| format!("-> {message:?}"));
     probe.feature(std::mem::discriminant(message));
@@ -63,7 +63,8 @@ fn check_message(message: &Message, probe: &mut Probe) {
     assert_eq!(decode(&octets.into()).as_ref(), Ok(message), "what is sent cannot be read");
 }
 
-/// A run is over after so many steps.
+/// Limit on the steps of a run.
 const MAX_STEPS: usize = 300;
-/// A machine that always wants another call at this instant would hang its driver.
+/// Limit on the calls at one instant. A machine that always wants another call would hang its
+/// driver.
 const MAX_TURNS: usize = 200;

@@ -1,4 +1,4 @@
-//! A datagram of RDCA: what is read is written as the same octets.
+//! RDCA datagrams: a parsed datagram encodes to the same bytes.
 
 use std::mem;
 

@@ -1,4 +1,4 @@
-//! RPL messages: octets to meaning, and what was understood written and read again.
+//! RPL messages: parses them, encodes the result, and parses it again.
 
 use std::mem;
 use std::net::Ipv6Addr;
@@ -10,8 +10,8 @@ use crate::probe::Probe;
 
 const ENDS: [Ipv6Addr; 2] = [Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0xff, 0xfe00, 7), ALL_RPL_NODES];
 
-/// The first octet is the code of a message that is otherwise right, and the rest its body; or,
-/// from 128 on, the rest is a message as it stands.
+/// Below 128, the first byte is the code of an otherwise valid message, and the rest its body. From
+/// 128 on, the rest is the whole message.
 pub(super) fn run(input: &[u8], probe: &mut Probe) {
     let Some((choice, rest)) = input.split_first() else { return };
     let mut octets = rest.to_vec();
@@ -42,7 +42,7 @@ pub(super) fn run(input: &[u8], probe: &mut Probe) {
     assert_eq!(rpl::parse(&written, ENDS), Ok(Parsed { unknown_options: 0, ..parsed }), "{written:02x?}");
 }
 
-/// What a metric container says, said again.
+/// Parses the contents of a metric container, and encodes them again.
 fn metrics(objects: &[u8], probe: &mut Probe) {
     let metrics = rpl::parse_metrics(objects);
     probe.feature(("metrics", metrics.as_ref().map(Vec::len)));

@@ -1,4 +1,4 @@
-//! Scenario files: text to a network, or an error with a line.
+//! Scenario files: every text becomes a network, or an error with a line.
 
 use std::collections::BTreeMap;
 use std::str;
@@ -8,8 +8,8 @@ use bytes::Bytes;
 
 use crate::probe::Probe;
 
-/// The input is a scenario; a line that begins with `#--set ` is an override, and to TOML a
-/// comment.
+/// The input is a scenario. A line that begins with `#--set ` is an override, and a comment in
+/// TOML.
 pub(super) fn run(input: &[u8], probe: &mut Probe) {
     let Ok(text) = str::from_utf8(input) else { return };
     let overrides = text.lines().filter_map(|line| line.strip_prefix("#--set "));
@@ -30,7 +30,7 @@ pub(super) fn run(input: &[u8], probe: &mut Probe) {
     }
 }
 
-/// What is read is written and read again as the same, and can be planned.
+/// Checks that a parsed scenario can be written, parsed again to the same result, and planned.
 fn check_scenario(scenario: &Scenario, probe: &mut Probe) {
     probe.say(|| format!("{scenario:#?}"));
     probe.feature((
@@ -44,7 +44,7 @@ fn check_scenario(scenario: &Scenario, probe: &mut Probe) {
     let again = again.unwrap_or_else(|error| panic!("what was written is refused: {error}\n{text}"));
     assert_eq!(again.hash(), scenario.hash(), "what was written means something else:\n{text}");
     assert_eq!(again.to_toml(), text);
-    // A transfer's octets are made when it is planned.
+    // Planning creates the content of a transfer in memory.
     let is_small = |content: &ContentSpec| !matches!(content, ContentSpec::Bytes(n) if *n > 1 << 20);
     if scenario.transfers.iter().all(|t| is_small(&t.content)) {
         let files: BTreeMap<String, Bytes> =
@@ -53,7 +53,7 @@ fn check_scenario(scenario: &Scenario, probe: &mut Probe) {
     }
 }
 
-/// An error has a place in the text, or names the override.
+/// Checks that an error has a place in the text, or names the override.
 fn check_error(error: &ScenarioError, text: &str, probe: &mut Probe) {
     probe.say(|| error);
     if let Place::File { line, span, .. } = &error.place {
@@ -61,18 +61,18 @@ fn check_error(error: &ScenarioError, text: &str, probe: &mut Probe) {
         assert!(span.start <= span.end && span.end <= text.len(), "{error}: {span:?}");
     }
     assert!(!error.message.is_empty());
-    // What comes after a quotation mark is the input's own words.
+    // Text after a quotation mark is quoted from the input.
     let words = error.message.split(['`', '"', '\'']).next().unwrap_or_default();
     let plain: String = words.chars().filter(|c| c.is_alphabetic()).collect();
     probe.feature((plain, error.hint.is_some()));
 }
 
-/// Points of the sweep that the text itself asks for; overrides aside.
+/// Number of points that the text's sweep asks for, without overrides.
 fn points_said(text: &str) -> usize {
     let Ok(table) = text.parse::<toml::Table>() else { return 0 };
     let Some(axes) = table.get("sweep").and_then(toml::Value::as_table) else { return 1 };
     axes.values().map(|values| values.as_array().map_or(1, Vec::len)).fold(1, usize::saturating_mul)
 }
 
-/// A sweep has as many points as somebody wants to wait for; the fuzzer wants fewer.
+/// Limit on the points of a sweep, which may be large in real use but must be small for fuzzing.
 const MOST_POINTS: usize = 32;

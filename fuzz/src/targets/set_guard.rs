@@ -1,5 +1,5 @@
-//! Guards of SET's streams: against peers that say anything, and with somebody on the way who
-//! changes, leaves out, repeats and invents.
+//! Guards of SET streams, against peers that send anything, and with an attacker on the path who
+//! changes, drops, repeats and inserts bytes.
 
 use std::sync::Arc;
 
@@ -13,12 +13,12 @@ use crate::probe::Probe;
 const TRANSFER: TransferId = TransferId(7);
 const JOIN: Join = Join { transfer: TRANSFER, session: 0, sessions: 2, plan: Plan::Stripe };
 
-/// The first octet chooses. An input that ends in the middle of a step ends the run there.
+/// The first byte selects the test. An input that ends in the middle of a step ends the run there.
 pub(super) fn run(input: &[u8], probe: &mut Probe) {
     let Some((choice, rest)) = input.split_first() else { return };
     let mut octets = Unstructured::new(rest);
     let world = World::new();
-    // Running out of octets is how a run ends.
+    // A run ends when the input is used up.
     let _ = match choice % 5 {
         0 => stranger(Guard::node(&world.node), &mut octets, probe),
         1 => stranger(Guard::gateway(&world.door), &mut octets, probe),
@@ -49,7 +49,7 @@ fn setsyn() -> Bytes {
     encoded(&Message::SetSyn(SetSyn { join: JOIN, destination }))
 }
 
-/// All that a guard has for its socket.
+/// All bytes that a guard has for its socket.
 pub(super) fn sent(guard: &mut Guard) -> Bytes {
     let mut all = BytesMut::new();
     while let Some(octets) = guard.poll_transmit() {
@@ -70,7 +70,7 @@ impl World {
         Guard::control(&self.sender).expect("the keys are keys")
     }
 
-    /// A session whose transfer was asked for, and that has said so.
+    /// A session of a transfer that was requested and announced.
     fn session(&self) -> Guard {
         let (mut a, mut b) = (self.control(), Guard::node(&self.node));
         let request = Request {
@@ -92,13 +92,13 @@ impl World {
     }
 }
 
-/// Somebody without a key says anything: nothing of it reaches the machine.
+/// A peer without a key sends anything: nothing of it reaches the machine.
 fn stranger(mut guard: Guard, octets: &mut Unstructured<'_>, probe: &mut Probe) -> Result<()> {
     loop {
         let length = octets.int_in_range(0..=300)?;
         let mut said = octets.bytes(length.min(octets.len()))?.to_vec();
         if octets.ratio(1, 2)? && said.len() > 3 {
-            // A greeting or a record as far as its length goes.
+            // A greeting or a record with a matching length.
             let n = (said.len() - 3) as u16;
             said[0] = 0xb0 | (said[0] & 1);
             said[1..3].copy_from_slice(&n.to_be_bytes());
@@ -121,7 +121,7 @@ fn stranger(mut guard: Guard, octets: &mut Unstructured<'_>, probe: &mut Probe) 
     }
 }
 
-/// One direction, with somebody on the way.
+/// One direction, with an attacker on the path.
 struct Way {
     written: Vec<u8>,
     flying: Vec<u8>,
@@ -134,7 +134,7 @@ impl Way {
         Self { written: Vec::new(), flying: Vec::new(), got: Vec::new(), over: false }
     }
 
-    /// Something happens on the way.
+    /// The attacker modifies the stream.
     fn meddle(&mut self, octets: &mut Unstructured<'_>) -> Result<()> {
         if self.flying.is_empty() {
             return Ok(());
@@ -165,8 +165,8 @@ impl Way {
     }
 }
 
-/// A session, from the sender's gateway on, and somebody at the gateway who does anything with its
-/// octets.
+/// A session from the sender's gateway on, with an attacker at the gateway who modifies its bytes
+/// in any way.
 fn meddler(world: &World, octets: &mut Unstructured<'_>, probe: &mut Probe) -> Result<()> {
     let mut sender = world.session();
     let mut gateway = Guard::gateway(&world.door);

@@ -1,5 +1,5 @@
-//! SET messages: a stream cut anywhere says the same, and what is read can be written and read
-//! again.
+//! SET messages: a stream cut anywhere parses to the same messages, and parsed messages can be
+//! encoded and parsed again.
 
 use std::mem::{self, Discriminant};
 
@@ -8,7 +8,7 @@ use bytes::Bytes;
 
 use crate::probe::Probe;
 
-/// The first octet says how long the pieces are in which the rest arrives.
+/// The first byte is the size of the pieces in which the rest arrives.
 pub(super) fn run(input: &[u8], probe: &mut Probe) {
     let Some((piece, stream)) = input.split_first() else { return };
     let at_once = read(stream, stream.len().max(1));
@@ -47,7 +47,7 @@ fn read(stream: &[u8], piece: usize) -> (Vec<Item>, Option<DecodeError>) {
     (items, None)
 }
 
-/// Data that follows on data is one piece.
+/// Joins consecutive pieces of data.
 fn joined(items: &[Item]) -> Vec<Item> {
     let mut joined: Vec<Item> = Vec::new();
     for item in items {
@@ -63,7 +63,7 @@ fn joined(items: &[Item]) -> Vec<Item> {
     joined
 }
 
-/// Which message, and how many rows or ranges it has.
+/// Kind of message, and its number of rows or ranges.
 fn kind(item: &Item) -> (Option<Discriminant<Message>>, usize) {
     match item {
         Item::Data { octets, .. } => (None, octets.len().min(20)),

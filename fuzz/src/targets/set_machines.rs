@@ -1,5 +1,5 @@
-//! The machines of SET: each against a driver and peers that say anything, mostly something near
-//! the mark.
+//! State machines of SET: each against a driver and peers that send anything, mostly nearly valid
+//! messages.
 
 mod checked;
 mod messages;
@@ -14,11 +14,11 @@ use anabranch_core::time::{Duration, Instant};
 
 use crate::probe::Probe;
 
-/// The first octet chooses. An input that ends in the middle of a step ends the run there.
+/// The first byte selects the test. An input that ends in the middle of a step ends the run there.
 pub(super) fn run(input: &[u8], probe: &mut Probe) {
     let Some((choice, rest)) = input.split_first() else { return };
     let mut octets = Unstructured::new(rest);
-    // Running out of octets is how a run ends.
+    // A run ends when the input is used up.
     let _ = match choice % 3 {
         0 => sender::run(&mut octets, probe),
         1 => relay::run(&mut octets, probe),
@@ -37,7 +37,7 @@ fn close(octets: &mut Unstructured<'_>) -> Result<StreamClose> {
     ])?)
 }
 
-/// A little later, or much.
+/// Advances the time, mostly a little, sometimes much.
 fn pass(octets: &mut Unstructured<'_>, now: &mut Instant) -> Result<()> {
     *now += if octets.ratio(1, 16)? {
         Duration::from_nanos(octets.int_in_range(0..=u64::MAX >> 8)?)
@@ -47,7 +47,7 @@ fn pass(octets: &mut Unstructured<'_>, now: &mut Instant) -> Result<()> {
     Ok(())
 }
 
-/// Answers timers until none is due, carrying out effects in between: a machine that always wants
+/// Handles timers until none is due, and performs effects in between. A machine that always wants
 /// another call at this instant would hang its driver.
 fn answer_timers<M>(
     machine: &mut M,
@@ -63,5 +63,5 @@ fn answer_timers<M>(
     }
 }
 
-/// A run is over after so many steps.
+/// Limit on the steps of a run.
 const MAX_STEPS: usize = 300;

@@ -1,5 +1,5 @@
-//! The key schedule of SET's streams: whatever the order of handshakes, sessions, writes and
-//! replays, and whatever numbers sessions are given, no key seals twice with one nonce.
+//! Key schedule of SET streams: no key seals twice with one nonce, whatever the order of
+//! handshakes, sessions, writes and replays, and whatever the numbers of sessions.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ const TRANSFER: TransferId = TransferId(7);
 pub(super) fn run(input: &[u8], probe: &mut Probe) {
     let mut octets = Unstructured::new(input);
     let mut schedule = Schedule::new();
-    // Running out of octets is how a run ends.
+    // A run ends when the input is used up.
     let _ = schedule.run(&mut octets, probe);
 }
 
@@ -28,7 +28,7 @@ fn number() -> u64 {
     NUMBER.fetch_add(1, Ordering::Relaxed)
 }
 
-/// A session of the sender, and all of its records so far.
+/// A session of the sender, with all its records so far.
 struct Session {
     guard: Guard,
     join: Join,
@@ -40,10 +40,10 @@ struct Schedule {
     node: Arc<NodeKeys>,
     controls: Vec<Guard>,
     sessions: Vec<Session>,
-    /// What gateways have led to the node.
+    /// Guards of sessions that gateways have opened to the node.
     led: Vec<Guard>,
-    /// The beginning of each record. Plaintext in the same place begins with the same octets, so
-    /// that the same key and nonce would give the same beginning.
+    /// The first bytes of each record. Plaintexts begin with equal bytes at equal places, so an
+    /// equal key and nonce would give equal first bytes.
     sealed: HashSet<[u8; 8]>,
 }
 
@@ -77,7 +77,7 @@ impl Schedule {
         Ok(())
     }
 
-    /// Frames of records that were sealed just now.
+    /// Checks records that were just sealed.
     fn check(&mut self, mut records: &[u8]) {
         while let [high, low, rest @ ..] = records {
             let (record, rest) = rest.split_at(usize::from(u16::from_be_bytes([*high, *low])));
@@ -87,7 +87,7 @@ impl Schedule {
         }
     }
 
-    /// What the guard makes of octets that are written, all of it sealed.
+    /// Writes bytes through the guard and checks all records.
     fn seal(&mut self, guard: &mut Guard, octets: Vec<u8>) -> Bytes {
         guard.write(octets.into()).expect("it may write");
         let said = sent(guard);
@@ -95,7 +95,7 @@ impl Schedule {
         said
     }
 
-    /// One of these guards writes a few octets.
+    /// One of these guards writes a few bytes.
     fn speak(
         &mut self,
         octets: &mut Unstructured<'_>,
@@ -111,8 +111,7 @@ impl Schedule {
         Ok(())
     }
 
-    /// A handshake with the node, and perhaps a request, with a copy of the file behind it or
-    /// without.
+    /// A handshake with the node, possibly with a request and a copy of the file.
     fn greet(&mut self, octets: &mut Unstructured<'_>, probe: &mut Probe) -> Result<()> {
         let sender = Arc::clone(octets.choose(&self.senders)?);
         let mut near = Guard::control(&sender).expect("the keys are keys");
@@ -137,7 +136,7 @@ impl Schedule {
                 assert!(far.read(said).expect("it holds").is_some());
             }
             if copy {
-                // In the record of the request, or in records of its own.
+                // In the record of the request, or in separate records.
                 let said = self.seal(&mut near, vec![0; MAX_COPY as usize]);
                 assert!(far.read(said).expect("it holds").is_some());
                 probe.reach("a copy behind a request");
@@ -147,8 +146,7 @@ impl Schedule {
         Ok(())
     }
 
-    /// A session with any number, which may have been given before, through a gateway that may not
-    /// exist.
+    /// A session with any number, possibly used before, through a gateway that may not exist.
     fn begin(&mut self, octets: &mut Unstructured<'_>, probe: &mut Probe) -> Result<()> {
         let which = octets.choose_index(self.senders.len())?;
         let Ok(mut guard) = Guard::session(&self.senders[which], key(2).public()) else { return Ok(()) };
@@ -187,8 +185,8 @@ impl Schedule {
         Ok(())
     }
 
-    /// A gateway brings records of a session to the node, perhaps for the second time or under
-    /// another number.
+    /// A gateway passes records of a session to the node, possibly a second time or under another
+    /// number.
     fn lead(&mut self, octets: &mut Unstructured<'_>, probe: &mut Probe) -> Result<()> {
         if self.sessions.is_empty() {
             return Ok(());

@@ -1,4 +1,4 @@
-//! A pool of send buffers: connections that come, go, and say anything of themselves.
+//! A pool of send buffers, with connections that come, go, and report anything.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::probe::Probe;
 
 /// An input that ends in the middle of a step ends the run there.
 pub(super) fn run(input: &[u8], probe: &mut Probe) {
-    // Running out of octets is how a run ends.
+    // A run ends when the input is used up.
     let _ = drive(&mut Unstructured::new(input), probe);
 }
 
@@ -101,7 +101,7 @@ fn view(
 ) -> Result<()> {
     let occupied = match octets.int_in_range(0..=7)? {
         0 => octets.arbitrary()?,
-        // Mostly a buffer that keeps to its limit: empty, full, or in between.
+        // Mostly a buffer within its limit: empty, full, or in between.
         part => owner.buffers.get(&id).map_or(0, |buffer| buffer.limit / 6 * (part - 1)),
     };
     let mut flows = Vec::new();
@@ -148,7 +148,7 @@ fn segment(octets: &mut Unstructured<'_>) -> Result<u32> {
     Ok(if octets.ratio(1, 8)? { octets.arbitrary()? } else { *octets.choose(&[0, 1, 536, 1460])? })
 }
 
-/// Who has the buffers, and does what it is told.
+/// Owner of the buffers, who follows the pool's decisions.
 struct Owner {
     threshold: u64,
     buffers: BTreeMap<ConnectionId, Buffer>,
@@ -185,5 +185,5 @@ impl Owner {
     }
 }
 
-/// A run is over after so many steps.
+/// Limit on the steps of a run.
 const MAX_STEPS: usize = 300;

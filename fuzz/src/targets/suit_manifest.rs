@@ -1,4 +1,5 @@
-//! SUIT envelopes: as they are, or the input as a part of one whose lengths and digest are right.
+//! SUIT envelopes: the input itself, or the input as a part of an envelope with correct lengths and
+//! digest.
 
 use std::mem::discriminant;
 
@@ -8,7 +9,7 @@ use sha2::{Digest, Sha256};
 
 use crate::probe::Probe;
 
-/// The first octet says which part the rest is: the envelope, the manifest, the common section, a
+/// The first byte says which part the rest is: the envelope, the manifest, the common section, or a
 /// shared sequence.
 pub(super) fn run(input: &[u8], probe: &mut Probe) {
     let Some((part, rest)) = input.split_first() else { return };
@@ -41,7 +42,7 @@ pub(super) fn run(input: &[u8], probe: &mut Probe) {
     assert!(again.is_signed_by(&key.verifying()));
 }
 
-/// A byte string.
+/// Encodes a byte string.
 fn bytes(octets: &[u8]) -> Vec<u8> {
     let n = octets.len();
     let mut head = match n {

@@ -1,5 +1,5 @@
-//! TCP connections: one against a peer that says anything, or two over a network that loses,
-//! repeats and reorders.
+//! TCP connections: one against a peer that sends anything, or two over a network that loses,
+//! duplicates and reorders.
 
 mod checked;
 mod options;
@@ -10,13 +10,13 @@ use arbitrary::Unstructured;
 
 use crate::probe::Probe;
 
-/// The first octet chooses. An input that ends in the middle of a step ends the run there.
+/// The first byte selects the test. An input that ends in the middle of a step ends the run there.
 pub(super) fn run(input: &[u8], probe: &mut Probe) {
     let Some((choice, rest)) = input.split_first() else { return };
     let mut octets = Unstructured::new(rest);
-    // Running out of octets is how a run ends.
+    // A run ends when the input is used up.
     let _ = if choice % 2 == 0 { single::run(&mut octets, probe) } else { pair::run(&mut octets, probe) };
 }
 
-/// A run is over after so many steps.
+/// Limit on the steps of a run.
 const MAX_STEPS: usize = 400;

@@ -1,11 +1,11 @@
-//! Frames of IEEE 802.11: octets to meaning, and what was understood written and read again.
+//! IEEE 802.11 frames: parses them, encodes the result, and parses it again.
 
 use anabranch_wire::ieee80211::{self, Frame};
 
 use crate::probe::Probe;
 
-/// The first octet says whether the FCS of the frame behind it is made right first, or nothing past
-/// it would ever be reached.
+/// The first byte says whether the FCS of the following frame is corrected first, since otherwise
+/// nothing after it would be reached.
 pub(super) fn run(input: &[u8], probe: &mut Probe) {
     let Some((flags, frame)) = input.split_first() else { return };
     let mut frame = frame.to_vec();
@@ -30,13 +30,13 @@ pub(super) fn run(input: &[u8], probe: &mut Probe) {
         Frame::Cts { .. } => probe.feature("cts"),
         Frame::Ack { .. } => probe.feature("ack"),
     }
-    // Nothing of a frame that is understood is left out, so that it is written as it was.
+    // Parsing loses nothing, so encoding restores the frame.
     let mut written = Vec::new();
     ieee80211::emit(&read, &mut written).expect("what was read has room");
     assert_eq!(written, frame);
 }
 
-/// The CRC bit by bit, written a second time so that it checks the first.
+/// The CRC bit by bit, implemented a second time to check the first.
 fn fcs(octets: &[u8]) -> u32 {
     let mut crc = !0_u32;
     for octet in octets {

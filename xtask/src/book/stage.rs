@@ -1,18 +1,21 @@
-//! A copy of the pages that mdBook can make a book of: links to what is not in `docs` name copies.
+//! Copies the pages for mdBook; links to files outside of `docs` lead to copies of those files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
-/// The folder of the pages, from the root.
+/// Folder of the pages, relative to the root.
 const PAGES: &str = "docs";
-/// Where copies of what is linked are, in the book.
+/// Folder of the copied files in the book.
 const COPIES: &str = "source";
 
 /// Makes `to` the source of the book, from the repository in `root`.
 ///
-/// A page that `SUMMARY.md` names and that is not there becomes a title without a link, and is told
-/// of on stderr. A link that leads nowhere is an error.
+/// A page that `SUMMARY.md` names but that is missing becomes a title without a link, with a
+/// message on stderr.
+///
+/// # Errors
+/// A link leads to a missing file.
 pub(super) fn copy(root: &Path, to: &Path) -> Result<(), String> {
     if to.exists() {
         fs::remove_dir_all(to).map_err(|error| format!("cannot empty {}: {error}", to.display()))?;
@@ -38,19 +41,19 @@ pub(super) fn copy(root: &Path, to: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// The pages of the book: where each is in the repository, and its name in the book.
+/// Pages of the book: path in the repository, and name in the book.
 struct Pages {
     staged: BTreeMap<PathBuf, String>,
 }
 
 impl Pages {
-    /// Those that the table of contents names and that are there.
+    /// Pages that the table of contents names and that exist.
     fn of(summary: &str, root: &Path) -> Self {
         let mut staged = BTreeMap::new();
         for target in links(summary) {
             let page = resolved(&Path::new(PAGES).join("SUMMARY.md"), target);
             if root.join(&page).is_file() {
-                // The book has no folders, so names include those of the folders.
+                // The book is flat, so a page's name includes its folders.
                 let within = page.strip_prefix(PAGES).unwrap_or(&page);
                 let parts: Vec<_> = within.iter().map(|part| part.to_string_lossy()).collect();
                 let name = parts.join("-");
@@ -62,10 +65,10 @@ impl Pages {
         Self { staged }
     }
 
-    /// The table of contents of the book.
+    /// Table of contents of the book.
     fn summary(&self, summary: &str, root: &Path) -> String {
         let replaced = |target: &str| {
-            // A title of several pages.
+            // A part title, which is not a page.
             if target.is_empty() {
                 return Ok::<_, String>(String::new());
             }
@@ -79,7 +82,7 @@ impl Pages {
         with_links(summary, replaced).unwrap_or_default()
     }
 
-    /// A page with its links turned. `copies`: what they name beside pages.
+    /// Rewrites the links of a page and adds the linked files that are not pages to `copies`.
     fn turned(
         &self,
         text: &str,
@@ -124,12 +127,12 @@ impl Pages {
     }
 }
 
-/// The name of a copy: text, whatever it is, so that a browser shows it.
+/// Name of a copy. It always ends like a text file, so that a browser shows it.
 fn copy_of(path: &Path) -> String {
     format!("{COPIES}/{}.txt", path.display())
 }
 
-/// `target`, as a link on `page` has it, from the root.
+/// Resolves `target`, a link on `page`, to a path relative to the root.
 fn resolved(page: &Path, target: &str) -> PathBuf {
     let mut resolved = page.parent().unwrap_or(Path::new("")).to_path_buf();
     for part in Path::new(target).components() {
@@ -142,13 +145,13 @@ fn resolved(page: &Path, target: &str) -> PathBuf {
     resolved
 }
 
-/// The targets of the links of a text.
+/// Targets of all links in a text.
 fn links(text: &str) -> Vec<&str> {
     let ends = text.split("](").skip(1);
     ends.filter_map(|rest| rest.split_once(')')).map(|(target, _)| target).collect()
 }
 
-/// The text with every link's target replaced.
+/// Replaces the target of every link in a text.
 fn with_links<E>(text: &str, mut replaced: impl FnMut(&str) -> Result<String, E>) -> Result<String, E> {
     let mut parts = text.split("](");
     let mut whole = parts.next().unwrap_or_default().to_owned();
@@ -162,7 +165,7 @@ fn with_links<E>(text: &str, mut replaced: impl FnMut(&str) -> Result<String, E>
     Ok(whole)
 }
 
-/// Does something with every file under `folder`, in order.
+/// Calls `deed` for every file under `folder`, in order.
 fn files(folder: &Path, deed: &mut impl FnMut(&Path) -> Result<(), String>) -> Result<(), String> {
     let listing =
         fs::read_dir(folder).map_err(|error| format!("cannot read {}: {error}", folder.display()))?;

@@ -1,4 +1,4 @@
-//! Building everything that the suite runs with one call of cargo, and the list of what was built.
+//! Builds everything that the suite runs with one call of cargo, and lists the executables.
 
 use crate::cargo;
 use crate::failure::Failure;
@@ -8,7 +8,7 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-/// What an executable is for.
+/// Purpose of an executable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// Unit or integration tests with libtest's harness.
@@ -32,7 +32,7 @@ pub(super) struct Executable {
 }
 
 impl Executable {
-    /// Reads one of cargo's JSON messages; `None` if the message is not about an executable.
+    /// Parses a JSON message of cargo; `None` if it is not about an executable.
     fn of(message: &Value) -> Option<Self> {
         if message["reason"] != "compiler-artifact" {
             return None;
@@ -56,8 +56,8 @@ impl Executable {
     }
 }
 
-/// Builds the test binaries and examples of `package`, or of the whole workspace. What cargo prints
-/// for humans goes to stderr as usual.
+/// Builds the test binaries and examples of `package`, or of the whole workspace. Cargo's messages
+/// for users go to stderr.
 pub(super) fn executables(package: Option<&str>) -> Result<Vec<Executable>, Failure> {
     let mut command = cargo::command(&["test", "--locked", "--no-run"]);
     command.args(selection(package)).arg("--message-format=json-render-diagnostics");
@@ -75,7 +75,7 @@ pub(super) fn executables(package: Option<&str>) -> Result<Vec<Executable>, Fail
     if status.success() { Ok(found) } else { Err(Failure::Job("the tests do not build: see above".into())) }
 }
 
-/// Cargo's arguments for one package or for all.
+/// Cargo's arguments that select one package or all.
 pub(super) fn selection(package: Option<&str>) -> Vec<&str> {
     package.map_or_else(|| vec!["--workspace"], |package| vec!["--package", package])
 }
@@ -84,10 +84,10 @@ pub(super) fn selection(package: Option<&str>) -> Vec<&str> {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Package {
     pub(super) name: String,
-    /// The variables about the package that cargo sets for programs that it starts.
+    /// Variables that cargo sets for programs of this package.
     pub(super) environment: Vec<(String, String)>,
-    /// Cargo finds documentation tests in it. Without a library that has them, `cargo test --doc`
-    /// fails.
+    /// Whether the package has documentation tests. Without a library that has them,
+    /// `cargo test --doc` fails.
     pub(super) documentation_tests: bool,
 }
 
@@ -120,7 +120,7 @@ impl Package {
     }
 }
 
-/// The workspace's packages by their manifests.
+/// Packages of the workspace by manifest path.
 pub(super) fn packages() -> Result<BTreeMap<PathBuf, Package>, Failure> {
     let metadata = metadata()?;
     let all = metadata["packages"].as_array().into_iter().flatten();
@@ -128,7 +128,7 @@ pub(super) fn packages() -> Result<BTreeMap<PathBuf, Package>, Failure> {
     Ok(all.filter_map(pair).collect())
 }
 
-/// What cargo knows of the workspace.
+/// Cargo's metadata of the workspace.
 fn metadata() -> Result<Value, Failure> {
     let said = cargo::output(cargo::command(&["metadata", "--format-version=1", "--no-deps", "--locked"]))?;
     serde_json::from_slice(&said)
@@ -181,7 +181,7 @@ mod tests {
         assert_eq!(parts, [Some("1"), Some("2"), Some("3"), Some("rc.1")]);
     }
 
-    /// `test = false` in a manifest spares the build of a test binary without tests.
+    /// `test = false` in a manifest avoids building a test binary without tests.
     #[test]
     fn what_is_not_built_for_tests_has_none() {
         let metadata = metadata().expect("cargo is here");
@@ -190,7 +190,7 @@ mod tests {
         let mut untested = 0;
         for target in targets.filter(|target| target["test"] == false && target["kind"][0] != "bench") {
             let source = Path::new(target["src_path"].as_str().expect("a path"));
-            // A program's other modules belong to its library, too.
+            // The other modules of a program also belong to its library.
             let sources = match target["kind"][0].as_str() {
                 Some("lib" | "cdylib" | "staticlib") => below(source.parent().expect("a folder")),
                 _ => vec![source.to_owned()],

@@ -1,4 +1,4 @@
-//! Running jobs, as many at a time as there are cores, each with its output kept apart.
+//! Runs jobs, as many at a time as there are processors, and keeps the output of each apart.
 
 #![expect(clippy::disallowed_types, reason = "how long a job took is real time")]
 
@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 pub(super) enum Judge {
     /// By libtest's result lines, of which there must be at least one.
     Results,
-    /// By the last line of pytest's report, which there must be.
+    /// By the last line of pytest's report, which must exist.
     Pytest,
     /// By the exit status: the job counts as one test, skipped if it printed `SKIPPED:`.
     Status,
@@ -25,7 +25,7 @@ pub(super) enum Judge {
 /// A program to run.
 #[derive(Debug)]
 pub(super) struct Job {
-    /// Unique in a run, and the same from run to run.
+    /// Unique in a run, and equal in all runs.
     pub(super) name: String,
     pub(super) command: Command,
     pub(super) judge: Judge,
@@ -43,13 +43,14 @@ pub(super) struct Done {
     pub(super) stderr: String,
 }
 
-/// Runs the jobs in this order, as many at a time as there are cores. `each` gets them one at a
-/// time as they end. Output goes through files in `folder`: a pipe would stay open for as long as
-/// any grandchild lives.
+/// Runs the jobs in this order, as many at a time as there are processors. `each` receives them one
+/// at a time as they end.
+///
+/// Output goes through files in `folder`: a pipe would stay open as long as any grandchild lives.
 pub(super) fn all(jobs: Vec<Job>, folder: &Path, each: impl FnMut(Done) + Send) {
     let each = Mutex::new(each);
     parallel::each(jobs.into_iter().enumerate(), |(i, job)| {
-        // The output comes when the job has ended; until then the terminal shows what is running.
+        // The output is shown after the job; until then the terminal shows what is running.
         eprintln!("running {}", job.name);
         let done = one(job, &folder.join(format!("{}-{i}", std::process::id())));
         (*each.lock().unwrap_or_else(PoisonError::into_inner))(done);
@@ -84,7 +85,7 @@ mod tests {
         Job { name: script.to_owned(), command, judge: Judge::Results }
     }
 
-    /// Runs the jobs with their output in a folder of the test's own.
+    /// Runs the jobs with their output in a folder of this test.
     fn ran(test: &str, jobs: Vec<Job>) -> Vec<Done> {
         let folder = std::env::temp_dir().join(format!("anabranch-xtask-{test}-{}", std::process::id()));
         fs::create_dir(&folder).expect("a folder of our own");
@@ -105,8 +106,7 @@ mod tests {
         assert_eq!(codes.collect::<Vec<_>>(), [Some(0), Some(3)]);
     }
 
-    /// With a pipe the reader would wait for the grandchild, which waits for an end that never
-    /// comes.
+    /// With a pipe, the reader would wait forever for the grandchild.
     #[test]
     fn a_grandchild_that_outlives_its_parent_holds_nothing_up() {
         let fifo = std::env::temp_dir().join(format!("anabranch-xtask-pipe-{}", std::process::id()));

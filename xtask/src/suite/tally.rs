@@ -1,4 +1,4 @@
-//! Counting results: what libtest prints, what pytest prints, and single jobs.
+//! Counts results of libtest, pytest and single jobs.
 
 /// Whether a line of a test binary's output is passed on.
 #[derive(Debug, PartialEq, Eq)]
@@ -10,7 +10,7 @@ pub(super) enum Echo {
 /// The sum over all test binaries.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Tally {
-    /// As libtest counts them: tests that printed `SKIPPED:` included.
+    /// As libtest counts: including tests that printed `SKIPPED:`.
     pub(super) passed: u64,
     pub(super) failed: u64,
     ignored: u64,
@@ -18,18 +18,19 @@ pub(super) struct Tally {
     notices: u64,
     /// Number of result lines.
     pub(super) results: u64,
-    /// Between `successes:` and the next result: the output of tests that passed, which is not
-    /// passed on.
+    /// Between `successes:` and the next result is the output of passed tests, which is not passed
+    /// on.
     in_successes: bool,
 }
 
 impl Tally {
-    /// Starts the output of another binary: the last one may have died in the middle of its own.
+    /// Starts the output of another binary. The previous one may have crashed in the middle of its
+    /// output.
     pub(super) fn begin(&mut self) {
         self.in_successes = false;
     }
 
-    /// Takes one line of libtest's output. A test that lacks a privilege prints a line that begins
+    /// Reads a line of libtest's output. A test that lacks a privilege prints a line that begins
     /// with `SKIPPED:` and returns; libtest counts it as passed, this tally does not.
     pub(super) fn read(&mut self, line: &str) -> Echo {
         let line = line.trim_end();
@@ -50,7 +51,7 @@ impl Tally {
         if self.in_successes { Echo::No } else { Echo::Yes }
     }
 
-    /// Takes one line of pytest's output, or of the job that could not start it.
+    /// Reads a line of pytest's output, or of the job that could not start pytest.
     pub(super) fn read_pytest(&mut self, line: &str) {
         if line.starts_with("SKIPPED:") {
             self.results += 1;
@@ -63,7 +64,7 @@ impl Tally {
         }
     }
 
-    /// Counts one job that has ended well.
+    /// Counts a job that succeeded.
     pub(super) fn job(&mut self, skipped: bool) {
         if skipped {
             self.ignored += 1;
@@ -77,14 +78,14 @@ impl Tally {
         self.passed.saturating_sub(self.notices)
     }
 
-    /// `N passed, N failed, N skipped`.
+    /// The closing line: `N passed, N failed, N skipped`.
     pub(super) fn closing_line(&self) -> String {
         let (passed, skipped) = (self.ran(), self.ignored + self.notices);
         format!("{passed} passed, {} failed, {skipped} skipped", self.failed)
     }
 }
 
-/// What pytest's last line says.
+/// Counts of pytest's last line.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Counts {
     passed: u64,
@@ -92,8 +93,8 @@ struct Counts {
     skipped: u64,
 }
 
-/// The counts of a line such as `== 1 failed, 70 passed, 2 skipped, 1 error in 12.30s ==`; an error
-/// is a failure.
+/// Parses a line such as `== 1 failed, 70 passed, 2 skipped, 1 error in 12.30s ==`. Errors count as
+/// failures.
 fn pytest(line: &str) -> Option<Counts> {
     let line = line.trim_matches(['=', ' ']);
     let (list, time) = line.rsplit_once(" in ")?;
@@ -115,7 +116,7 @@ fn pytest(line: &str) -> Option<Counts> {
     Some(counts)
 }
 
-/// The number that stands directly before `word`; 0 if there is none.
+/// The number directly before `word`; 0 if there is none.
 fn number_before(text: &str, word: &str) -> u64 {
     let Some((before, _)) = text.split_once(word) else { return 0 };
     before.rsplit([' ', ';']).next().and_then(|number| number.parse().ok()).unwrap_or(0)

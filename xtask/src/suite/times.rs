@@ -1,4 +1,4 @@
-//! How long jobs and tests take: the order of the queue, and the slowest tests.
+//! Durations of jobs and tests: they determine the order of jobs and the list of slowest tests.
 
 use super::run::{Job, Judge};
 use serde_json::Value;
@@ -7,8 +7,8 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-/// Seconds of the longest jobs in a new clone: what the first run there begins with, so that none
-/// of them is left alone at its end.
+/// Seconds of the longest jobs, for the first run in a new clone. They start first, so that none
+/// runs alone at the end.
 const FIRST: [(&str, f64); 11] = [
     ("anabranch-lab (src/lib.rs)", 110.0),
     ("anabranch-deploy (tests/it/main.rs)", 115.0),
@@ -28,8 +28,8 @@ const FIRST: [(&str, f64); 11] = [
 pub(super) struct Times(BTreeMap<String, f64>);
 
 impl Times {
-    /// Reads what [`Self::write`] wrote, over what is known of a new clone. Times only decide the
-    /// order, so an unreadable file counts as empty.
+    /// Reads what [`Self::write`] wrote, with defaults for a new clone. The times only determine
+    /// the order, so an unreadable file counts as empty.
     pub(super) fn read(file: &Path) -> Self {
         let value: Value =
             fs::read(file).ok().and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default();
@@ -38,7 +38,7 @@ impl Times {
         Self(FIRST.map(|(name, seconds)| (name.to_owned(), seconds)).into_iter().chain(pairs).collect())
     }
 
-    /// Writes the times for the next run. A failure costs only the order of that run.
+    /// Writes the times for the next run. A failure only affects the order of that run.
     pub(super) fn write(&self, file: &Path) {
         let pairs = self.0.iter().map(|(name, seconds)| (name.clone(), Value::from(*seconds)));
         let _ = fs::write(file, Value::Object(pairs.collect()).to_string());
@@ -48,9 +48,9 @@ impl Times {
         self.0.insert(name.to_owned(), took.as_secs_f64());
     }
 
-    /// Sorts jobs so that the longest start first and none is left alone at the end. Jobs without a
-    /// time come before all others: first what is no test binary, which may have to install
-    /// something, then the largest file.
+    /// Sorts jobs so that the longest start first and none runs alone at the end. Jobs without a
+    /// known time come before all others: first those that are no test binaries, which may have to
+    /// install something, then the largest files.
     pub(super) fn sort(&self, jobs: &mut [Job]) {
         let size = |job: &Job| fs::metadata(job.command.get_program()).map_or(0, |file| file.len());
         jobs.sort_by_cached_key(|job| {
@@ -71,7 +71,7 @@ impl Times {
 pub(super) struct Slowest(Vec<(f64, String)>);
 
 impl Slowest {
-    /// Takes a line such as `test tcp::closes ... ok <1.234s>` of the job of that name.
+    /// Reads a line such as `test tcp::closes ... ok <1.234s>` of this job.
     pub(super) fn read(&mut self, job: &str, line: &str) {
         let timed = || {
             let (test, outcome) = line.strip_prefix("test ")?.split_once(" ... ")?;
@@ -81,7 +81,7 @@ impl Slowest {
         self.0.extend(timed());
     }
 
-    /// One line for each of the `n` slowest tests, the slowest first.
+    /// The `n` slowest tests, one per line, slowest first.
     pub(super) fn table(mut self, n: usize) -> String {
         self.0.sort_by(|a, b| b.0.total_cmp(&a.0));
         self.0.iter().take(n).map(|(seconds, test)| format!("{seconds:8.2} s  {test}\n")).collect()

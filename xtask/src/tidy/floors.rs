@@ -1,15 +1,15 @@
-//! Which crate may know which: the floors of the design, section 1.
+//! Layers of crates ("floors"): which crate may depend on which.
 
 use super::tree::{Finding, Tree};
 
-/// A crate and the workspace's crates that it may depend on.
+/// A crate and the workspace crates that it may depend on.
 struct Floor {
     name: &'static str,
     may_know: &'static [&'static str],
 }
 
-/// From the ground up. What stands in a list stands above in this table, so that no circle can be
-/// allowed.
+/// From the lowest layer up. A crate may only list crates above it in this table, which rules out
+/// cycles.
 const FLOORS: &[Floor] = &[
     Floor { name: "wire", may_know: &[] },
     Floor { name: "stats", may_know: &[] },
@@ -49,10 +49,10 @@ const FLOORS: &[Floor] = &[
     Floor { name: "fuzz", may_know: &["wire", "core", "units", "secure", "model", "sim", "net", "view"] },
 ];
 
-/// The crate that only tests may depend on; any crate's tests may.
+/// The crate that only tests may depend on; tests of any crate may.
 const TESTKIT: &str = "testkit";
 
-/// Every package's dependencies against the floors.
+/// Checks every package's dependencies against the layers.
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for package in tree.packages() {
@@ -77,40 +77,39 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// What is wrong with `dependency` of the crate `name`, if anything.
+/// Why the crate `name` may not have `dependency`; `None` if it may.
 fn objection(name: &str, may_know: &[&str], dependency: &Dependency) -> Option<String> {
     let known = dependency.name.as_str();
     if known == TESTKIT {
         let fine = dependency.kind == Kind::Dev;
         return (!fine).then(|| format!("`{TESTKIT}` may only be a dev-dependency"));
     }
-    // So a crate's tests have a feature that is off by default.
+    // A crate's tests enable one of its optional features this way.
     if known == name && dependency.kind == Kind::Dev {
         return None;
     }
     (!may_know.contains(&known)).then(|| format!("`{name}` may not know `{known}`: it stands no lower"))
 }
 
-/// What a dependency is for.
+/// Purpose of a dependency.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// The crate itself or its build script.
+    /// The crate or its build script.
     Normal,
-    /// Its tests.
+    /// Tests of the crate.
     Dev,
 }
 
 /// A dependency on another crate of this workspace.
 #[derive(Debug, PartialEq, Eq)]
 struct Dependency {
-    /// The crate's directory: `core` for `anabranch-core`.
+    /// Directory of the crate: `core` for `anabranch-core`.
     name: String,
     kind: Kind,
     line: usize,
 }
 
-/// The dependencies on workspace crates that a manifest names, target-specific and renamed ones
-/// included.
+/// Dependencies on workspace crates in a manifest, including target-specific and renamed ones.
 fn dependencies(manifest: &str) -> Vec<Dependency> {
     let mut found = Vec::new();
     let mut section = None;
@@ -120,8 +119,8 @@ fn dependencies(manifest: &str) -> Vec<Dependency> {
             section = section_kind(header);
         }
         let Some(kind) = section else { continue };
-        // In a line of a dependency section only names of packages can bear the prefix: the key,
-        // the key after the section's last dot, or the value of `package`.
+        // In a dependency section, only package names have this prefix: as the key, as the key
+        // after the section's last dot, or as the value of `package`.
         for (at, prefix) in line.split('#').next().unwrap_or_default().match_indices("anabranch-") {
             let rest = &line[at + prefix.len()..];
             let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '-' && c != '_');
@@ -132,8 +131,8 @@ fn dependencies(manifest: &str) -> Vec<Dependency> {
     found
 }
 
-/// Which dependencies follow a section's header (without its first bracket); `None` for other
-/// sections.
+/// Kind of the dependencies in a section, from its header without the first bracket; `None` for
+/// other sections.
 fn section_kind(header: &str) -> Option<Kind> {
     if header.contains("dev-dependencies") {
         Some(Kind::Dev)

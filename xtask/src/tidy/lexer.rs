@@ -1,25 +1,25 @@
-//! Rust source as identifiers and punctuation. Comments, strings, characters and numbers are left
-//! out, so that a rule about code never trips over prose.
+//! Splits Rust source into identifiers and punctuation. Comments, strings, characters and numbers
+//! are dropped, so that a rule about code never applies to prose.
 
-/// One token with its line, from 1.
+/// A token with its line, counted from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Token<'a> {
     pub(super) kind: Kind<'a>,
     pub(super) line: usize,
 }
 
-/// What a token is.
+/// Kind of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind<'a> {
     /// An identifier or keyword; `r#name` is `name`.
     Ident(&'a str),
     /// `::`.
     PathSep,
-    /// Any other single character of punctuation.
+    /// Any other punctuation character.
     Punct(char),
 }
 
-/// The tokens of `source`. Never fails: what is no Rust gives tokens that no rule knows.
+/// Tokens of `source`. Never fails: text that is not Rust yields tokens that no rule matches.
 pub(super) fn tokens(source: &str) -> Vec<Token<'_>> {
     let mut lexer = Lexer { source, at: 0, line: 1 };
     std::iter::from_fn(|| lexer.next()).collect()
@@ -90,7 +90,7 @@ fn is_ident(c: char) -> bool {
     c == '_' || c.is_alphanumeric()
 }
 
-/// The length of the (nestable) block comment that `text` begins with.
+/// Length of the block comment (possibly nested) at the start of `text`.
 fn block_comment(text: &str) -> usize {
     let (mut depth, mut at) = (0, 0);
     while at < text.len() {
@@ -109,7 +109,8 @@ fn block_comment(text: &str) -> usize {
     text.len()
 }
 
-/// The length of the string literal that `text` begins with: plain, byte, C or raw; `None` if none.
+/// Length of the string literal at the start of `text`: plain, byte, C or raw; `None` if there is
+/// none.
 fn string(text: &str) -> Option<usize> {
     let begins = |prefix: &&str| {
         text.strip_prefix(*prefix).is_some_and(|rest| {
@@ -129,7 +130,7 @@ fn string(text: &str) -> Option<usize> {
     Some(prefix.len() + hashes + 1 + length)
 }
 
-/// The length of what stands between two `quote`s, both included, with backslash escapes.
+/// Length of the text between two `quote` characters, both included, with backslash escapes.
 fn quoted(text: &str, quote: char) -> usize {
     let mut escaped = false;
     for (at, c) in text.char_indices().skip(1) {
@@ -144,7 +145,7 @@ fn quoted(text: &str, quote: char) -> usize {
     text.len()
 }
 
-/// The length of the character literal or lifetime that `text` begins with.
+/// Length of the character literal or lifetime at the start of `text`.
 fn character_or_lifetime(text: &str) -> usize {
     let mut chars = text.chars().skip(1);
     match (chars.next(), chars.next()) {

@@ -1,10 +1,10 @@
-//! Circles of imports between the modules of a crate.
+//! Finds import cycles between the modules of a crate.
 //!
-//! A module here is a file. What code names by path (in `use`, or written out) makes an arrow to
-//! the file that holds it; a name that another module only passes on (`pub use`) counts as the file
-//! it comes from. Siblings may not form a circle, each taken with everything below it. A file and
-//! the modules inside it are one thing in this: a parent may use and pass on what its children
-//! have, and they extend it. Code under `#[cfg(test)]` is free.
+//! A module here is a file. A path in code (in `use`, or written out) makes an arrow to the file
+//! that defines the item; a name that another module re-exports (`pub use`) counts for the file
+//! that defines it. Siblings, each with everything below it, must not form a cycle. A file and the
+//! modules inside it count as one: a parent may use and re-export items of its children, and they
+//! extend it. Code under `#[cfg(test)]` is exempt.
 
 mod circle;
 mod resolve;
@@ -15,13 +15,13 @@ use circle::Arrow;
 use resolve::Crate;
 use source::{ModulePath, Source};
 
-/// The circles in every package's `src`.
+/// Finds the cycles in every package's `src`.
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     let packages: Vec<&str> = tree.packages().collect();
     packages.into_iter().flat_map(|package| circle::find(&arrows(tree, package))).collect()
 }
 
-/// Who names whom in one package.
+/// Arrows between the modules of one package.
 fn arrows(tree: &Tree, package: &str) -> Vec<Arrow> {
     let folder = format!("{package}/src/");
     let library = tree.text(&format!("{folder}lib.rs")).is_some();
@@ -32,7 +32,7 @@ fn arrows(tree: &Tree, package: &str) -> Vec<Arrow> {
     Crate::new(files.collect()).arrows()
 }
 
-/// The module that a file under `src` is; `None` if it belongs to another target.
+/// Module path of a file under `src`; `None` if it belongs to another target.
 fn module_path(file: &str, library: bool) -> Option<ModulePath> {
     let file = file.strip_suffix(".rs")?;
     let root = if library { "lib" } else { "main" };

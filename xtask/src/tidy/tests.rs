@@ -1,4 +1,4 @@
-//! All rules over one tree.
+//! Tests of all rules on one tree.
 
 use super::*;
 

@@ -1,28 +1,28 @@
-//! What must stand in the repository, and what may not stand in a file.
+//! Text that the repository must contain, and text that files must not contain.
 
 use super::lexer::{Kind, Token, tokens};
 use super::tree::{Finding, Tree};
 
-/// Both texts of the licence.
+/// The two licence files.
 const LICENCES: [&str; 2] = ["LICENSE-APACHE", "LICENSE-MIT"];
 
-/// Directories of somebody's machine. Split, so that this file does not break its own rule.
+/// Home directories of one machine. They are split, so that this file does not break its own rule.
 const MACHINE_PATHS: [&str; 3] = [concat!("/wo", "rk/"), concat!("/ro", "ot/"), concat!("/ho", "me/")];
 
-/// Words that promise work; each needs the number of an issue, as in `(#12)`.
+/// Words that promise later work. Each needs an issue number, as in `(#12)`.
 const PROMISES: [&str; 3] = [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("X", "XX")];
 
-/// Files whose promises are checked: code, not prose.
+/// Endings of files in which promises are checked: code, not prose.
 const CODE: [&str; 5] = [".rs", ".toml", ".sh", ".py", ".ci/run"];
 
-/// The only crate that sees smoltcp.
+/// The only crate that may use smoltcp.
 const DOOR: &str = "crates/wire/";
 
-/// What lives in real time and may wait for it: crates, outside their tests, and tests of processes
-/// that are killed.
+/// Code that runs in real time and may sleep: these crates outside their tests, and tests that kill
+/// processes.
 const REAL_TIME: [&str; 3] = ["crates/emu/src/", "crates/net/src/", "crates/deploy/tests/it/faults/"];
 
-/// All rules on texts.
+/// Applies all rules about text.
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     let mut findings = licences(tree);
     for (path, text) in tree.files() {
@@ -58,7 +58,7 @@ fn machine_paths(path: &str, text: &str) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (i, line) in text.lines().enumerate() {
         for machine in MACHINE_PATHS {
-            // Inside a longer path or an address it is somebody else's directory of that name.
+            // Inside a longer path or an address, the directory name belongs to something else.
             let inside = |c: char| c.is_alphanumeric() || "._-~*".contains(c);
             let starts = |at: usize| !line[..at].ends_with(inside);
             if line.match_indices(machine).any(|(at, _)| starts(at)) {
@@ -94,7 +94,7 @@ fn promises(path: &str, text: &str) -> Vec<Finding> {
     findings
 }
 
-/// Tests that do not run, pass for any panic, or wait for the wall clock.
+/// Finds tests that are ignored, pass for any panic, or wait for the wall clock.
 fn test_habits(path: &str, tokens: &[Token]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (i, token) in tokens.iter().enumerate() {

@@ -1,35 +1,35 @@
-//! The files under the rules, in memory, so that a test can invent them.
+//! Files that the rules apply to, held in memory so that tests can invent them.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 use std::process::Command;
 
-/// What holds nothing of ours.
+/// Folders without source files.
 const UNTRACKED: [&str; 3] = [".git", "target", "out"];
 
-/// Text files by their path from the root, with `/` between names.
+/// Text files by path relative to the root, with `/` as the separator.
 #[derive(Debug, Default)]
 pub(super) struct Tree {
     files: BTreeMap<String, String>,
 }
 
 impl Tree {
-    /// The files under `root` that git tracks or would add; where there is no git, all that are not
-    /// built. Those that are no UTF-8 text are left out.
+    /// Reads the files under `root` that git tracks or would add; without git, all files that are
+    /// not build results. Files that are not UTF-8 are left out.
     pub(super) fn of(root: &Path) -> Self {
         let names = listed_by_git(root).unwrap_or_else(|| {
             let mut names = Vec::new();
             walk(root, "", &mut names);
             names
         });
-        // A file that git tracks but that is deleted in the work tree is not there to be checked.
+        // A tracked file may be deleted in the work tree; skip it.
         let text = |name: String| Some((String::from_utf8(std::fs::read(root.join(&name)).ok()?).ok(), name));
         let files = names.into_iter().filter_map(text);
         Self { files: files.filter_map(|(text, name)| Some((name, text?))).collect() }
     }
 
-    /// A tree for a test: paths with their texts.
+    /// Creates a tree for a test, from paths and texts.
     #[cfg(test)]
     pub(super) fn fake(files: &[(&str, &str)]) -> Self {
         let own = |&(path, text): &(&str, &str)| (path.to_owned(), text.to_owned());
@@ -40,7 +40,7 @@ impl Tree {
         self.files.len()
     }
 
-    /// The text of one file.
+    /// Text of one file.
     pub(super) fn text(&self, path: &str) -> Option<&str> {
         self.files.get(path).map(String::as_str)
     }
@@ -50,7 +50,7 @@ impl Tree {
         self.files.iter().map(|(path, text)| (path.as_str(), text.as_str()))
     }
 
-    /// The directories with a manifest: `xtask`, `crates/core`, ...; not the root, nor what stands
+    /// Directories with a manifest (`xtask`, `crates/core`, ...), without the root and packages
     /// outside the workspace.
     pub(super) fn packages(&self) -> impl Iterator<Item = &str> {
         let ours = |path: &&String| !path.starts_with("examples/");
@@ -58,7 +58,7 @@ impl Tree {
     }
 }
 
-/// What git would commit under `root`; `None` without git or outside a work tree.
+/// Files that git would commit under `root`; `None` without git or outside a work tree.
 fn listed_by_git(root: &Path) -> Option<Vec<String>> {
     let args = ["ls-files", "-z", "--cached", "--others", "--exclude-standard"];
     let list = Command::new("git").args(args).current_dir(root).output().ok()?;
@@ -67,7 +67,7 @@ fn listed_by_git(root: &Path) -> Option<Vec<String>> {
     list.status.success().then_some(names)
 }
 
-/// Collects the files under `root/inner`, without what is built and without git's own.
+/// Collects the files under `root/inner`, without build results and git's own files.
 fn walk(root: &Path, inner: &str, names: &mut Vec<String>) {
     for entry in std::fs::read_dir(root.join(inner)).into_iter().flatten().flatten() {
         let Ok(name) = entry.file_name().into_string() else { continue };
@@ -83,14 +83,14 @@ fn walk(root: &Path, inner: &str, names: &mut Vec<String>) {
     }
 }
 
-/// One broken rule.
+/// A violation of a rule.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Finding {
-    /// The file, from the root.
+    /// Path relative to the root.
     pub(super) path: String,
-    /// The line, from 1; 0 if the whole file is meant.
+    /// Line, counted from 1; 0 for the whole file.
     pub(super) line: usize,
-    /// What is wrong and what to do.
+    /// What is wrong and how to correct it.
     pub(super) message: String,
 }
 

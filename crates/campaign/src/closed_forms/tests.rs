@@ -1,4 +1,4 @@
-//! The formulas against the TCP of the core, for losses at random and for losses at even distances.
+//! Compares the formulas with the TCP of the core, for random and for evenly spaced losses.
 
 use anabranch_core::segment::Segment;
 use anabranch_core::tcp::{AutoTune, Config};
@@ -9,14 +9,14 @@ use bytes::Bytes;
 
 use super::*;
 
-/// The mean over these seeds, over the formula's.
+/// Mean window over these seeds, divided by the formula's.
 fn ratio(path: Lossy, formula: f64) -> f64 {
     SEEDS.map(|seed| path.window(seed, 150.0)).iter().sum::<f64>() / SEEDS.len() as f64 / formula
 }
 
-/// Where losses are independent and not 1/p apart, the mean is a little larger (Ott, Kemperman and
-/// Mathis 1996: 1.31 in place of sqrt(3/2) = 1.22); small windows lose a round trip to each
-/// recovery, which is not in the formula.
+/// With independent losses instead of losses 1/p apart, the mean is a little larger (Ott, Kemperman
+/// and Mathis 1996: 1.31 instead of sqrt(3/2) = 1.22). Small windows lose a round trip to each
+/// recovery, which the formula does not include.
 #[test]
 fn newreno_follows_mathis() {
     for loss in [0.0003, 0.001, 0.003, 0.01] {
@@ -26,7 +26,7 @@ fn newreno_follows_mathis() {
     }
 }
 
-/// Paths on which CUBIC's window is more than twice Reno's.
+/// Loss rates and round trips (in ms) for which CUBIC's window is more than twice Reno's.
 const STEEP: [(f64, u64); 3] = [(0.0003, 400), (0.001, 400), (0.0001, 200)];
 
 #[test]
@@ -43,9 +43,11 @@ fn cubic_follows_its_response_function() {
     }
 }
 
-/// What the mean window is with independent losses, over that with losses at even distances, if the
-/// window follows RFC 9438's equations exactly: figures 1 and 2, and fast convergence of section
-/// 4.7. It grows ever faster, so that a late loss adds more than an early one takes. The ratio
+/// Ratio of the mean window with independent losses to that with evenly spaced losses, if the
+/// window follows RFC 9438's equations exactly: figures 1 and 2, and fast convergence (section
+/// 4.7).
+///
+/// The window grows ever faster, so that a late loss adds more than an early one takes. The ratio
 /// depends on neither loss rate nor round trip: time is in units in which C is 1, and a loss comes
 /// after one unit of window times time on average.
 fn cubic_at_random() -> f64 {
@@ -57,7 +59,7 @@ fn cubic_at_random() -> f64 {
     for _ in 0..losses {
         let apart = random.exponential();
         let k = (w_max - start).cbrt();
-        // The integral of the window (t - K)^3 + W_max from 0 to t is `apart`.
+        // Time t at which the integral of the window (t - K)^3 + W_max from 0 to t equals `apart`.
         let until = |t: f64| ((t - k).powi(4) - k.powi(4)) / 4.0 + w_max * t;
         let (mut low, mut high) = (0.0, 100.0);
         for _ in 0..60 {
@@ -71,8 +73,8 @@ fn cubic_at_random() -> f64 {
     sent / time / even
 }
 
-/// CUBIC's mean window where each 1/p-th segment is lost and nothing else, from the 10th loss to
-/// the 40th.
+/// CUBIC's mean window from the 10th loss to the 40th, where every 1/p-th segment is lost and
+/// nothing else.
 fn evenly_spaced(loss: f64, rtt: Duration) -> f64 {
     let apart = (1.0 / loss) as u64;
     let (mut sent, mut free) = (0_u64, Instant::ZERO);
@@ -81,7 +83,7 @@ fn evenly_spaced(loss: f64, rtt: Duration) -> f64 {
             return Verdict::Pass;
         }
         sent += 1;
-        // A little apart, so that each has an acknowledgement of its own.
+        // Segments arrive slightly apart, so that each has an acknowledgement of its own.
         free = free.max(now) + Duration::from_nanos(100);
         if sent.is_multiple_of(apart) { Verdict::Drop } else { Verdict::Delay(free.saturating_since(now)) }
     };
@@ -111,6 +113,6 @@ fn evenly_spaced(loss: f64, rtt: Duration) -> f64 {
     (after - before) as f64 / SEGMENT as f64 * rtt.as_secs_f64() / ended.saturating_since(began).as_secs_f64()
 }
 
-/// Bytes of a segment.
+/// Segment size in bytes.
 const SEGMENT: u64 = 600;
 const SEEDS: [u64; 3] = [1, 2, 3];

@@ -1,4 +1,4 @@
-//! `--fail gw2@1.5s+gw3@2s:reset:back@5s`.
+//! Parses the value of `--fail`, as in `gw2@1.5s+gw3@2s:reset:back@5s`.
 
 use anabranch_core::time::Duration;
 use anabranch_sim::scenario::Scenario;
@@ -6,24 +6,27 @@ use anabranch_sim::scenario::units::Span;
 use anabranch_sim::sim::Fault;
 use anabranch_sim::world::Failure;
 
-/// A gateway that fails.
+/// A failure of one gateway.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct GatewayFault {
-    /// Its name in the network.
+    /// Name of the gateway in the network.
     pub(crate) gateway: String,
-    /// After the request.
+    /// Time of the failure, after the request.
     pub(crate) at: Duration,
     failure: Failure,
-    /// It starts again then, after the request.
+    /// Time of the restart, after the request.
     back: Option<Duration>,
 }
 
-/// All of them.
+/// All failures of one `--fail`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Faults(pub(crate) Vec<GatewayFault>);
 
 impl GatewayFault {
-    /// The simulator's faults, with their times after the request, for a gateway that exists.
+    /// Converts the failure into faults of the simulator.
+    ///
+    /// # Panics
+    /// The scenario has no gateway of this name.
     pub(crate) fn bound(&self, scenario: &Scenario) -> impl Iterator<Item = (Duration, Fault)> {
         let node = scenario.find_node(&self.gateway).expect("the gateway has been looked up before");
         let back = self.back.map(|back| (back, Fault::NodeRecovers(node)));

@@ -1,4 +1,4 @@
-//! The network of a push: a scenario whose first SET transfer carries the file.
+//! Network of a simulated push: a scenario whose first SET transfer carries the file.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,22 +14,22 @@ use bytes::Bytes;
 
 use super::faults::GatewayFault;
 
-/// The network that needs no file.
+/// Network that is used without `--network`.
 const BUILT_IN: &str = include_str!("../../../../scenarios/three-gateways.toml");
 const BUILT_IN_NAME: &str = "three-gateways";
-/// What the transfer's content is called in the plan.
+/// Name of the transfer's content in the plan.
 const CONTENT: &str = "the file";
 
-/// A network's text.
+/// Text of a network's scenario file.
 pub(super) struct Network {
     name: String,
     text: String,
 }
 
-/// What carries the file.
+/// Transport scheme of the file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Scheme {
-    /// TCP from end to end; one gateway routes and fragments.
+    /// End-to-end TCP; one gateway routes and fragments.
     EndToEnd,
     /// Split TCP through one gateway.
     Split,
@@ -57,26 +57,29 @@ pub(super) fn load(path: Option<&Path>) -> Result<Network, Error> {
     }
 }
 
-/// A network with the file in the place of what its first SET transfer carries.
+/// A network whose first SET transfer carries the file.
 pub(super) struct Pushed {
     pub(super) scenario: Scenario,
-    /// The index of that transfer.
+    /// Index of that transfer.
     pub(super) transfer: usize,
-    /// What the model says, if the best number of gateways was asked for.
+    /// Prediction of the latency model, if `--gateways best` was given.
     pub(super) best: Option<Best>,
 }
 
-/// A network whose transfer carries the file, before more is decided about it.
+/// A network whose transfer carries the file, before other options are applied.
 struct Found {
     source: Source,
-    /// As the network's text has it.
+    /// The scenario as its text describes it.
     said: Scenario,
-    /// The index of the transfer.
+    /// Index of the transfer.
     transfer: usize,
 }
 
 impl Found {
-    /// The first SET transfer, with the file, of `length` bytes, in the place of its bytes.
+    /// Replaces the bytes of the first SET transfer by the file, which has `length` bytes.
+    ///
+    /// # Errors
+    /// The network has no SET transfer, or its text is invalid.
     fn new(network: &Network, length: u64) -> Result<Self, Error> {
         let folder = Path::new(&network.name).parent().unwrap_or(Path::new(""));
         let source = Source::new(network.name.clone(), network.text.clone()).with_folder(folder);
@@ -97,7 +100,7 @@ impl Found {
         Ok(Self { source, said, transfer })
     }
 
-    /// At most that many gateways, of those that the transfer may use.
+    /// Limits the transfer to `most` of the gateways that it may use.
     fn limit(self, most: u32) -> Self {
         let advised = self.said.advised().contains_key(&self.transfer);
         let section = self.said.transfers[self.transfer].section;
@@ -112,14 +115,14 @@ impl Found {
         self.set("gateways", &gateways)
     }
 
-    /// The network with another value of a key of the transfer.
+    /// Sets a key of the transfer.
     fn set(self, key: &str, value: &str) -> Self {
         let section = self.said.transfers[self.transfer].section;
         Self { source: self.source.set(format!("transfer.{section}.{key}={value}")), ..self }
     }
 }
 
-/// The scenario with the file, of `length` bytes, in the place of its transfer's bytes.
+/// The scenario with the transfer's bytes replaced by the file, which has `length` bytes.
 pub(super) fn scenario(network: &Network, gateways: Option<Wanted>, length: u64) -> Result<Pushed, Error> {
     let found = Found::new(network, length)?;
     let transfer = found.transfer;
@@ -148,7 +151,7 @@ pub(super) fn scenario(network: &Network, gateways: Option<Wanted>, length: u64)
     Ok(Pushed { scenario: found.limit(most).source.scenario()?, transfer, best })
 }
 
-/// The network with another scheme for the file, as its file would say it.
+/// The network with another transport scheme for the file.
 pub(super) fn with_scheme(
     network: &Network,
     scheme: Scheme,
@@ -156,7 +159,7 @@ pub(super) fn with_scheme(
     length: u64,
 ) -> Result<Pushed, Error> {
     let found = Found::new(network, length)?;
-    // From end to end there is no choice of gateways.
+    // End-to-end TCP has no choice of gateways.
     let found = if scheme == Scheme::EndToEnd { found } else { found.limit(gateways) };
     let found = found.set("kind", &format!("{:?}", scheme.name()));
     Ok(Pushed { scenario: found.source.scenario()?, transfer: found.transfer, best: None })
@@ -166,7 +169,7 @@ fn is_striped(transfer: &TransferSpec) -> bool {
     matches!(&transfer.scheme, anabranch_sim::scenario::Scheme::Set(spec) if spec.plan == Plan::Stripe)
 }
 
-/// How many gateways the transfer may use.
+/// Number of gateways that the transfer may use.
 pub(super) fn gateway_count(scenario: &Scenario, transfer: usize) -> u32 {
     let all = scenario.nodes_of(NodeKind::Gateway).count() as u32;
     let anabranch_sim::scenario::Scheme::Set(spec) = &scenario.transfers[transfer].scheme else { return all };
@@ -177,7 +180,7 @@ pub(super) fn gateway_count(scenario: &Scenario, transfer: usize) -> u32 {
     }
 }
 
-/// Every gateway that shall fail is one.
+/// Checks that every failing gateway exists in the network.
 pub(super) fn check_faults(scenario: &Scenario, faults: &[GatewayFault]) -> Result<(), Error> {
     let names: Vec<&str> =
         scenario.nodes_of(NodeKind::Gateway).map(|n| scenario.nodes[n.index()].name.as_str()).collect();
@@ -192,8 +195,8 @@ pub(super) fn check_faults(scenario: &Scenario, faults: &[GatewayFault]) -> Resu
     Ok(())
 }
 
-/// The contents of the scenario's files: ours, and what the network's own background transfers
-/// carry.
+/// Contents for all files that the scenario names: the pushed file, and empty content for
+/// background transfers of the network.
 pub(super) fn contents(scenario: &Scenario, file: &Bytes) -> BTreeMap<String, Bytes> {
     scenario
         .files()

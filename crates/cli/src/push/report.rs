@@ -9,7 +9,8 @@ use sha2::{Digest, Sha256};
 
 use super::Push;
 
-/// The report of a transfer in a simulation, where the bytes that the node has received are known.
+/// The report of a simulated transfer. It can compare the bytes that the node received with the
+/// file.
 pub(super) fn of_simulated(push: &Push, scenario: &Scenario, file: &[u8], compare: Vec<Compared>) -> Report {
     let figures = push.figures();
     let delivered = push.delivered();

@@ -1,5 +1,5 @@
-//! Commands of the companion program: found, started with the same arguments, or said to be
-//! missing.
+//! Tests of the companion's commands: the companion is found, is started with the same arguments,
+//! or is reported as missing.
 
 use std::fs;
 use std::path::Path;
@@ -8,21 +8,21 @@ use std::process::{Command, Output};
 use anabranch_testkit::executable;
 use tempfile::TempDir;
 
-/// The program in a folder of its own, so that no companion of the build stands beside it.
+/// Copies the program to a folder of its own, so that the companion of the build is not beside it.
 fn alone() -> TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     executable::copy(assert_cmd::cargo::cargo_bin!("anabranch"), &folder.path().join("anabranch"));
     folder
 }
 
-/// A companion that prints its name and arguments, and ends with 42.
+/// A companion that prints its name and arguments, and exits with 42.
 fn companion(folder: &Path) {
     executable::script("#!/bin/sh\nprintf '%s|' \"$@\"\nexit 42\n", &folder.join("anabranch-lab"));
 }
 
 fn run(folder: &Path, path: &Path, arguments: &[&str]) -> Output {
     let mut command = Command::new(folder.join("anabranch"));
-    // The shell of the script is found by its whole name.
+    // The script's shell is given by its absolute path.
     command.args(arguments).env("PATH", path).output().expect("the program starts")
 }
 
@@ -82,7 +82,7 @@ fn this_program_and_what_cannot_be_executed_are_no_companions() {
     fs::remove_file(&beside).expect("it is ours");
     fs::create_dir(&beside).expect("a folder");
     missing(folder.path(), "");
-    // One in the working folder is none of ours.
+    // A companion in the working folder is not used.
     let work = alone();
     fs::create_dir(work.path().join("here")).expect("a folder");
     companion(&work.path().join("here"));

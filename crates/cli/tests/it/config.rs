@@ -1,4 +1,4 @@
-//! `--config FILE` and `--check`, as a shell sees them.
+//! Tests of `--config FILE` and `--check` on the command line.
 
 use std::fs;
 use std::os::unix::net::UnixDatagram;
@@ -21,8 +21,8 @@ fn anabranch(folder: &TempDir, arguments: &[&str]) -> Command {
     command
 }
 
-/// `COMMAND --config c.toml --check` with more arguments, which is content. Keys are another
-/// matter.
+/// `COMMAND --config c.toml --check` with more arguments must succeed. The keys of SET are not
+/// checked here.
 #[track_caller]
 fn good(command: &str, config: &str, more: &[&str]) {
     let folder = folder(config);
@@ -34,7 +34,7 @@ fn good(command: &str, config: &str, more: &[&str]) {
         .stderr("");
 }
 
-/// What it says of a file that is not good.
+/// Error message about a file that is refused.
 #[track_caller]
 fn refused(command: &str, config: &str, more: &[&str]) -> String {
     let folder = folder(config);
@@ -65,10 +65,9 @@ fn every_kind_of_value_is_taken() {
 
 #[test]
 fn the_command_line_goes_before_the_file() {
-    // The file's value would be refused; the command line's takes its place.
+    // The file's value would be refused, but the command line's replaces it.
     good("node", "out = \"x\"\nbuffer = \"1\"", &["--buffer", "1 MiB"]);
-    // So does an option that does not go with that of the file, and a list takes the place of a
-    // list.
+    // An option that conflicts with the file's option also replaces it, and a list replaces a list.
     good("node", "out = \"x\"", &["--pipe", "cat"]);
     good("node", "pipe = \"cat\"", &["--out=x"]);
     let many = format!("out = \"x\"\ngateways = [{}]", "\"10.0.0.1\", ".repeat(16));
@@ -201,7 +200,7 @@ fn a_key_on_the_command_line_puts_insecure_in_the_file_out_of_force() {
     anabranch(&folder, &[&check[..], &["--key", "me.key", "--senders", "me.pub"]].concat())
         .assert()
         .success();
-    // Only then is there something to be wrong with.
+    // `--key` replaces the file's option, so the keys are read and a missing file is an error.
     anabranch(&folder, &[&check[..], &["--key", "no.key", "--senders", "me.pub"]].concat()).assert().code(2);
     fs::write(folder.path().join("c.toml"), "out = \"x\"\nkey = \"me.key\"\nsenders = [\"me.pub\"]")
         .expect("a file");

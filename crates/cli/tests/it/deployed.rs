@@ -1,5 +1,5 @@
-//! The commands of deployed SET in the program that has all of them; the tests of
-//! `anabranch-deploy` are about the small programs.
+//! Tests of the commands of deployed SET in the complete program. The tests of `anabranch-deploy`
+//! cover the small programs.
 
 use std::fs;
 use std::path::Path;

@@ -1,7 +1,7 @@
-//! `anabranch emulate`, with the kernel's own programs at the ends.
+//! Tests of `anabranch emulate` with the kernel's own programs at the ends.
 //!
-//! What needs privileges runs in namespaces of its own and carries little; nothing is left of it,
-//! whatever fails.
+//! Tests that need privileges run in namespaces of their own and transfer little; everything is
+//! removed even if a test fails.
 
 use std::fs::Permissions;
 use std::io::{BufRead, BufReader};
@@ -18,7 +18,7 @@ use tempfile::TempDir;
 
 use crate::emulation::{Emulation, program};
 
-/// A chain of three hops between two ends; LEFT, RIGHT and IP are to be filled in.
+/// A chain of three hops between two ends; LEFT, RIGHT and IP are placeholders.
 const CHAIN: &str = r#"
 name = "chain"
 stop = "60 s"
@@ -61,7 +61,7 @@ delay = "10 ms"
 
 const SHIPPED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/two-tun-ends.toml");
 
-/// Returns when packets can flow through [`CHAIN`]. `test` names the namespaces.
+/// Starts [`CHAIN`] and returns when packets can flow. `test` names the namespaces.
 fn start(test: &str, ip: u8, set: &[&str]) -> Emulation {
     let [left, right] = ["l", "r"].map(|side| netns::name(&format!("{test}{side}")));
     let (_folder, path) = chain(&left, &right, ip);
@@ -77,7 +77,7 @@ fn chain(left: &str, right: &str, ip: u8) -> (TempDir, PathBuf) {
     (folder, path)
 }
 
-/// The least round-trip time, in milliseconds, of five echoes of so many octets.
+/// Minimum round-trip time of five echoes with this payload, in milliseconds.
 fn least_rtt(from: &str, to: &str, octets: &str) -> f64 {
     let mut ping = inside(from, &["ping", "-c", "5", "-i", "0.2", "-w", "20", "-s", octets, to]);
     let output = ping.output().expect("ping runs");
@@ -98,7 +98,7 @@ fn an_echo_over_three_hops_of_10_ms_takes_60_ms() {
     for (ip, far) in [(4, "10.0.0.4"), (6, "fd00::4")] {
         let emulation = start(&format!("ping{ip}"), ip, &[]);
         let rtt = least_rtt(&emulation.namespaces[0], far, "56");
-        // 84 octets (IPv6: 104) take 0.07 ms a hop; the rest is the machine's.
+        // 84 bytes (IPv6: 104) take 0.07 ms per hop; the rest is the machine's.
         assert!((60.4..90.0).contains(&rtt), "{rtt} ms");
         let cut = least_rtt(&emulation.namespaces[0], far, "4000");
         assert!((63.0..120.0).contains(&cut), "{cut} ms");
@@ -109,7 +109,7 @@ fn an_echo_over_three_hops_of_10_ms_takes_60_ms() {
             assert_eq!((&traffic["bad"], &traffic["refused"]), (&0.into(), &0.into()), "{report}");
             assert!(traffic["packets_out"].as_u64() >= Some(10), "{report}");
         }
-        // One for each echo; a busy machine has several packets in one batch.
+        // At least one batch per echo; on a busy machine a batch has several packets.
         assert!(report["lag"]["batches"].as_u64() >= Some(10), "{report}");
         assert!(report["lag"]["max_s"].as_f64() > Some(0.0), "{report}");
     }
@@ -145,7 +145,8 @@ fn the_kernels_tcp_carries_a_file_over_a_lossy_chain() {
         assert!(client.stdout == expected, "{} octets that differ", client.stdout.len());
         drop(server);
         let report = emulation.interrupt();
-        // By the seed, one of the first packets is: how many there are is the kernel's affair.
+        // With this seed one of the first packets is lost. The total number of packets depends on
+        // the kernel.
         let lost = |way: &str| report["metrics"][format!("link.{way}.dropped_loss")]["mean"].as_f64();
         assert!(lost("r2>r1") > Some(0.0), "nothing was lost: {report}");
         assert!(report["ends"][0]["traffic"]["bytes_out"].as_u64() > Some(200_000), "{report}");
@@ -172,7 +173,7 @@ fn a_signal_ends_it_and_leaves_only_what_was_there() {
         run("ip", &["netns", "delete", &ours]);
         assert_eq!((there, made, left, kept), (true, true, false, true));
         assert_eq!((status.code(), &report["ended"]), (Some(130), &"interrupted".into()), "{said}");
-        // Where devices are made before they move.
+        // Devices are created in the initial namespace before they move.
         let links = text(&run("ip", &["-o", "link"]).stdout);
         assert!(!links.contains(&first), "{links}");
     }
@@ -237,7 +238,7 @@ fn events_that_come_late_are_told_of_or_end_it() {
     if skipped() {
         return;
     }
-    // The kernel's echoes are answered; that a nanosecond is kept to is out of the question.
+    // The kernel answers echoes, but an accuracy of a nanosecond is impossible.
     let set = ["emulation.lag_limit=1 ns", "emulation.on_lag=stop"];
     let echo = |emulation: &Emulation| {
         let _ = inside(&emulation.namespaces[0], &["python3", "-c", ONE_DATAGRAM]).status();
@@ -245,7 +246,7 @@ fn events_that_come_late_are_told_of_or_end_it() {
     let mut emulation = start("warn", 4, &set[..1]);
     echo(&emulation);
     let said = emulation.hear("warning");
-    // It goes on all the same.
+    // The emulation continues nevertheless.
     let report = emulation.interrupt();
     assert!(said.starts_with("warning: at ") && said.contains("ms late; the limit is"), "{said}");
     assert!(report["lag"]["over_limit"].as_u64() > Some(0), "{report}");
@@ -265,7 +266,7 @@ fn without_privileges_it_says_which_command_has_them() {
     let here = folder.path().join("anabranch");
     let mut command = Command::new(program());
     if is_root() {
-        // Nobody's: the program and the scenario must lie where nobody may read.
+        // The user nobody needs read access to the program and the scenario.
         executable::copy(std::path::Path::new(program()), &here);
         std::fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).expect("it is ours");
         command = Command::new(&here);

@@ -1,4 +1,4 @@
-//! The kernel's TCP over a lossy chain, with caching nodes and without, side by side: the shipped
+//! Compares the kernel's TCP over a lossy chain with and without caching nodes, with the shipped
 //! scenario.
 
 #![expect(clippy::disallowed_types, reason = "what is compared is real time")]
@@ -19,15 +19,16 @@ use crate::emulation::Emulation;
 
 const SHIPPED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/dtc-tun.toml");
 
-/// What is carried.
+/// Bytes per transfer.
 const OCTETS: usize = 200_000;
-/// How many times as long it shall take without caching nodes, at least.
+/// Minimum ratio of the durations without and with caching nodes.
 const FACTOR: u32 = 3;
-/// Roots of the losses. One transfer has too much luck in it: the sums of these are compared.
+/// Seeds of the losses. A single transfer depends too much on chance, so the sums over these are
+/// compared.
 const SEEDS: [u64; 3] = [1, 2, 3];
-/// Nobody waits longer than this for transfers through caching nodes.
+/// Time limit for transfers through caching nodes.
 const PATIENCE: Duration = Duration::from_secs(300);
-/// How often we look whether the comparison is decided.
+/// Interval between checks whether the comparison is decided.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// One of the two chains.
@@ -49,7 +50,7 @@ impl Chain {
     }
 }
 
-/// The TUN ends of the scenario: near and far of each chain.
+/// TUN ends of the scenario: near and far of each chain.
 const ENDS: [&str; 4] = ["near", "far", "near-plain", "far-plain"];
 
 /// An emulation of both chains, with a server at the far end of each.
@@ -89,7 +90,7 @@ impl Bench {
         server
     }
 
-    /// The program that everybody has, as it fetches the file to its standard output.
+    /// Starts a client that fetches the file to its standard output.
     fn fetch(&self, chain: Chain) -> Kept {
         let url = format!("http://{}:8000/file", chain.far());
         let mut client = inside(self.near(chain), &["curl", "--silent", "--no-buffer", &url]);
@@ -97,14 +98,14 @@ impl Bench {
     }
 }
 
-/// A transfer that is over: whose, how long it took, and what has come.
+/// A finished transfer: its chain, its duration, and the received bytes.
 struct Fetched {
     place: (usize, Chain),
     took: Duration,
     octets: Vec<u8>,
 }
 
-/// Tells of a transfer when all has come, or its client has been killed.
+/// Reports a transfer when all bytes have arrived, or when its client was killed.
 fn watch(place: (usize, Chain), client: &mut Kept, begun: Instant, over: Sender<Fetched>) {
     let mut stdout = client.0.stdout.take().expect("it is a pipe");
     thread::spawn(move || {
@@ -136,7 +137,8 @@ fn caching_nodes_are_three_times_as_fast() {
         }
     }
     drop(over);
-    // What is not over yet has taken until now at least: that may decide it.
+    // An unfinished transfer has taken at least the time until now, which may decide the
+    // comparison.
     let mut done: Vec<Fetched> = Vec::new();
     let so_far = |done: &[Fetched], chain| -> (usize, Duration) {
         let all: Vec<_> = done.iter().filter(|f| f.place.1 == chain).map(|f| f.took).collect();
@@ -155,7 +157,7 @@ fn caching_nodes_are_three_times_as_fast() {
         }
     };
     let whole = done.len();
-    // The rest ends with its client, and what has come of it can be looked at.
+    // Dropping the clients ends the other transfers, and their received bytes can be checked.
     drop(clients);
     done.extend(fetched.iter());
     assert_eq!(done.len(), 2 * SEEDS.len());
@@ -170,8 +172,8 @@ fn caching_nodes_are_three_times_as_fast() {
     for Bench { emulation, servers, .. } in benches {
         drop(servers);
         let report = emulation.interrupt();
-        // Every link of the chain without caching nodes has a `p` in its name, and no other but
-        // those that join both.
+        // In the chain without caching nodes every link has a `p` in its name, and no other link
+        // but those that join both chains.
         let metrics = report["metrics"].as_object().expect("metrics by name");
         let sum = |of: &str, plain: bool| -> f64 {
             let links = metrics.iter().filter_map(|(name, metric)| {
@@ -192,7 +194,7 @@ fn an_interrupt_during_transfers_leaves_nothing() {
     }
     let bench = Bench::start("dtcint", 1);
     let mut clients = Chain::BOTH.map(|chain| bench.fetch(chain));
-    // One is in the middle of the file; the other, perhaps, of its handshake.
+    // One transfer is in the middle of the file; the other may still be in its handshake.
     let mut first = [0];
     let mut stdout = clients[Chain::Caching as usize].0.stdout.take().expect("it is a pipe");
     stdout.read_exact(&mut first).expect("the first octet");
@@ -200,13 +202,13 @@ fn an_interrupt_during_transfers_leaves_nothing() {
     let first_device = format!("ab{:x}n", emulation.child.id());
     let prefix = netns::name("dtcint");
     emulation.interrupt();
-    // The servers hold on to namespaces that have no name any more, and their devices have gone.
+    // The servers keep the namespaces alive, which have no name any more; the devices are gone.
     for server in &servers {
         let inside = format!("--net=/proc/{}/ns/net", server.0.id());
         let links = text(&run("nsenter", &[&inside, "ip", "-o", "link"]).stdout);
         assert!(links.contains("lo:") && links.lines().count() == 1, "{links}");
     }
-    // Where devices are made before they move.
+    // Devices are created in the initial namespace before they move.
     let links = text(&run("ip", &["-o", "link"]).stdout);
     assert!(!links.contains(&first_device), "{links}");
     drop((clients, servers));

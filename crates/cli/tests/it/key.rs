@@ -1,4 +1,4 @@
-//! `anabranch key`: keys in files, and signatures.
+//! Tests of `anabranch key`: keys in files, and signatures.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -77,7 +77,7 @@ fn a_signature_holds_for_one_file_and_one_signer() {
     }
 }
 
-/// Who forgets keys is told, by each of the three programs; no secret is ever printed.
+/// Each of the three programs reports missing keys; no secret is ever printed.
 #[test]
 fn nobody_goes_without_keys_by_mistake() {
     let folder = TempDir::new().expect("a temporary folder");

@@ -1,4 +1,4 @@
-//! The program `anabranch` as a shell sees it.
+//! Tests of the program `anabranch` on the command line.
 
 mod companion;
 mod config;

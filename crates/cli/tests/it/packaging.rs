@@ -1,4 +1,4 @@
-//! The units and example configurations under `packaging`.
+//! Tests of the units and example configurations under `packaging`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -31,7 +31,7 @@ fn unit(program: &str) -> String {
     read(format!("systemd/anabranch-{program}.service"))
 }
 
-/// What a line `key = value` or `key=value` says.
+/// The value of a line `key = value` or `key=value`.
 #[track_caller]
 fn value<'t>(text: &'t str, key: &str) -> &'t str {
     let of = |line: &'t str| line.strip_prefix(key)?.trim_start().strip_prefix('=').map(str::trim);
@@ -44,7 +44,7 @@ fn the_example_configurations_are_good() {
     anabranch(folder.path(), &["key", "new", "me"]).assert().success();
     anabranch(folder.path(), &["key", "new", "release", "--kind", "signing"]).assert().success();
     for program in PROGRAMS {
-        // Once as it stands, once with all that is commented out.
+        // Once as it is, once with all commented-out options enabled.
         let text = config(program);
         let example = |line: &str| {
             let key = line.strip_prefix("# ")?.split_once(" = ")?.0;
@@ -55,7 +55,7 @@ fn the_example_configurations_are_good() {
         for text in [text, all.join("\n")] {
             let here = text.replace("/etc/anabranch/release.pub", "release.pub");
             fs::write(folder.path().join("c.toml"), here).expect("a file");
-            // Keys are where they are.
+            // The test's keys replace those of the configuration.
             let check = [program, "--check", "--config", "c.toml", "--key", "me.key", "--senders", "me.pub"];
             anabranch(folder.path(), &check).assert().success();
         }
@@ -90,7 +90,7 @@ fn systemd_takes_the_units_and_finds_them_safe() {
     let Some(analyze) = debian::find_or_install("systemd-analyze", "systemd") else { return };
     let folder = tempfile::tempdir().expect("a folder");
     for name in PROGRAMS {
-        // systemd looks for the program where programs are installed.
+        // systemd searches the program in the folders of installed programs.
         let unit = unit(name).replace(&format!("=anabranch-{name} "), "=/bin/true ");
         let path = folder.path().join(format!("anabranch-{name}.service"));
         fs::write(&path, unit).expect("a file");
@@ -98,7 +98,7 @@ fn systemd_takes_the_units_and_finds_them_safe() {
             Command::new(&analyze).args(["verify", "--man=no"]).arg(&path).output().expect("it starts");
         let said = String::from_utf8_lossy(&verified.stderr);
         assert!(verified.status.success() && said.is_empty(), "{name}: {said}");
-        // Exposure of at most 1.2 of 10: systemd's own summary of what a unit may do.
+        // Requires an exposure of at most 1.2 of 10, systemd's own rating of what a unit may do.
         let security = ["security", "--offline=true", "--no-pager", "--threshold=12"];
         let judged = Command::new(&analyze).args(security).arg(&path).output().expect("it starts");
         assert!(judged.status.success(), "{name}: {}", String::from_utf8_lossy(&judged.stdout));

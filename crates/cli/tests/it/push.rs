@@ -1,5 +1,4 @@
-//! `anabranch push` as the person at the keyboard has it: files in, exit code, output and files
-//! out.
+//! Tests of `anabranch push` on the command line: input files, exit code, output, and output files.
 
 use std::fs;
 use std::path::Path;
@@ -22,7 +21,7 @@ fn command(folder: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-/// A folder that holds `file`, of that many octets.
+/// A folder that contains `file` with this number of bytes.
 fn folder(octets: usize) -> TempDir {
     let folder = TempDir::new().expect("a temporary folder");
     fs::write(folder.path().join("file"), contents(octets)).expect("it can be written");
@@ -111,9 +110,9 @@ fn the_json_has_the_documented_fields() {
         "goodput_bit_per_s",
         "gateways",
         "compare",
-        // How far a failed transfer got.
+        // Progress of a failed transfer.
         "delivered_bytes",
-        // What a push that was interrupted does not send again.
+        // Bytes that a resumed push does not send again.
         "resumed_from",
     ];
     fields.sort_unstable();
@@ -218,8 +217,8 @@ fn a_reader_that_goes_away_is_no_error() {
     assert_eq!((run.status.code(), text(&run.stderr)), (Some(0), ""));
 }
 
-/// Bad input: exit 2, nothing on standard output, nothing written. The whole message where it is
-/// ours.
+/// Checks the refusal of bad input: exit code 2, nothing on standard output, nothing written, and
+/// the whole message.
 fn refuses(arguments: &[&str], network: Option<String>, message: Expect) {
     message.assert_eq(&refusal(arguments, network));
 }
@@ -245,7 +244,7 @@ fn refusal(arguments: &[&str], network: Option<String>) -> String {
     text(&run.stderr).to_owned()
 }
 
-/// The built-in network's text.
+/// Text of the built-in network.
 fn network() -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/three-gateways.toml");
     fs::read_to_string(path).expect("the scenario is shipped")
@@ -253,7 +252,7 @@ fn network() -> String {
 
 #[test]
 fn bad_options_are_refused() {
-    // The words are clap's; that they name the option is ours.
+    // clap writes these messages; only the named option is checked.
     for (arguments, named) in [
         (&["file", "--colour"][..], "--colour"),
         (&["file", "--gateways", "0"], "--gateways"),
@@ -267,15 +266,15 @@ fn bad_options_are_refused() {
     }
 }
 
-/// The built-in network with one gateway behind a radio of 2 kbit/s and two seconds. SET passes it
-/// over in the end; the model does so before it is asked.
+/// The built-in network with one gateway behind a radio of 2 kbit/s and two seconds. SET eventually
+/// avoids that gateway; the model does so before the transfer.
 fn lopsided() -> String {
     let radio3 = "name = \"radio3\"\nfrom = \"gw3\"\nto = \"sn\"\nrate = \"256 kbit/s\"\ndelay = \"25 ms\"";
     let slow = radio3.replace("256 kbit/s", "2 kbit/s").replace("25 ms", "2 s");
     network().replace(radio3, &slow)
 }
 
-/// Names of the gateways that a push used, and what it said while it did.
+/// Names of the gateways that a push used, and its standard error.
 fn used(folder: &Path, arguments: &[&str]) -> (Vec<String>, String) {
     let run = push(folder, &[&["file", "--json"][..], arguments].concat());
     assert_eq!(run.status.code(), Some(0), "{}", text(&run.stderr));
@@ -290,7 +289,7 @@ fn used(folder: &Path, arguments: &[&str]) -> (Vec<String>, String) {
 fn as_many_gateways_are_used_as_the_model_finds_best() {
     let large = folder(129_000);
     let small = folder(300);
-    // By default so small a file follows its request and needs no gateway.
+    // By default such a small file is sent with its request and needs no gateway.
     let sessions = lopsided() + "\n[transfer.set]\nstart = \"after-setack\"\n";
     for (folder, network) in [(&large, lopsided()), (&small, sessions)] {
         fs::write(folder.path().join("net.toml"), network).expect("it can be written");
@@ -303,7 +302,7 @@ fn as_many_gateways_are_used_as_the_model_finds_best() {
     assert_eq!(names, ["gw1"], "{said}");
     fs::write(small.path().join("net.toml"), lopsided()).expect("it can be written");
     assert_eq!(used(small.path(), &best).0, [""; 0], "it needs none");
-    // Nothing is said where nothing shall be, and the default is what it was.
+    // `--quiet` suppresses the message, and the default is unchanged.
     assert_eq!(used(large.path(), &[&best[..], &["--quiet"]].concat()).1, "");
     assert_eq!(used(large.path(), &["--network", "net.toml", "--quiet"]).0, ["gw1", "gw2", "gw3"]);
 }
@@ -456,7 +455,7 @@ fn a_network_without_a_set_transfer_is_refused() {
     );
 }
 
-/// A device is written to where it stands, and is there afterwards, full or not.
+/// A device is written in place and still exists afterwards, whether full or not.
 #[test]
 fn a_device_is_neither_replaced_nor_removed() {
     if !Path::new("/dev/full").exists() {

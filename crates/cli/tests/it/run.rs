@@ -1,4 +1,4 @@
-//! `anabranch run`, as a shell sees it.
+//! Tests of `anabranch run` on the command line.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -128,7 +128,7 @@ fn time_series_are_tables_in_a_folder() {
     let [few, _] = written("few", &[]);
     assert!((2..connections.lines().count()).contains(&few.lines().count()), "{few}");
     assert_eq!(few, written("again", &["--series-every", "100 ms"])[0], "two runs of one seed differ");
-    // A probe of flows has a table of its own, the same in both ways.
+    // A probe of flows has a table of its own, which does not depend on `--series-every`.
     let (folder, probed) = scenario(&format!("{NETWORK}\n[probe.all]\nkind = \"flows\"\n"));
     let flows = ["100 ms", "change"].map(|every| {
         let into = folder.path().join(every);
@@ -149,7 +149,7 @@ fn time_series_are_tables_in_a_folder() {
     }
 }
 
-/// One run of many is the run that it is among them.
+/// `--run N` gives the same result as run N of `--runs`.
 #[test]
 fn a_run_is_found_again_by_its_number() {
     let (folder, path) = scenario(&NETWORK.replace("[[transfer]]", "loss = \"10 %\"\n[[transfer]]"));
@@ -262,7 +262,7 @@ fn an_output_never_overwrites_an_input_or_another_output() {
     }
     let error = run("push", &["content", "--out", "got", "--pcap", "./got"]);
     assert!(error.contains("--out and --pcap name the same file"), "{error}");
-    // Devices are written to where they stand.
+    // Devices are written in place.
     anabranch(&["--trace", "/dev/null", "--pcap", "/dev/null", text(&path)]).assert().success();
 }
 
@@ -281,11 +281,11 @@ fn a_profile_that_nothing_uses_is_an_error() {
     let error = refused(&[text(&path)]);
     assert!(error.contains("no transfer or traffic uses the profile `tcp.y`"), "{error}");
     assert!(error.contains("did you mean `[tcp.x]`, which a transfer or traffic names?"), "{error}");
-    // A `--set` that changes a profile does not select one.
+    // `--set` changes a profile but does not select it.
     refused(&[text(&path), "--set", "tcp.y.mss=500"]);
-    // A `--set` that selects another profile leaves the first one without a user.
+    // `--set` selects another profile, so the first one is unused.
     assert_eq!(said(&["--set", "transfer.file.tcp=y"]), "");
-    // The axis of a sweep uses what it names.
+    // The axis of a sweep uses the profiles that it names.
     let swept = std::fs::read_to_string(&path).expect("it is there").replace("[dtc.z]\n", "")
         + "[sweep]\n\"transfer.file.tcp\" = [\"x\", \"y\"]\n";
     std::fs::write(&path, swept).expect("a file");
@@ -302,7 +302,7 @@ fn a_run_says_its_identity() {
     assert_eq!(again[0]["id"], runs[0]["id"]);
     assert_ne!(runs[0]["id"], runs[1]["id"]);
     assert_eq!(runs[0]["build"].as_str().map(str::len), Some(64));
-    // What is not part of the resolved scenario is not part of the identity.
+    // Text that is not part of the resolved scenario is not part of its identity.
     let (_other, renamed) = scenario(&format!("# a comment\n{NETWORK}"));
     assert_eq!(lines(&[text(&renamed), "--json"])[0]["id"], runs[0]["id"]);
     for other in ["--seed=2", "--set=link.cable.delay=6 ms"] {
@@ -319,7 +319,7 @@ fn zero_gateways_are_refused() {
 
 #[test]
 fn a_transfer_that_is_not_delivered_is_a_job_that_failed() {
-    // 20 kB take 160 ms at least; the whole network is gone after 50 ms.
+    // 20 kB take at least 160 ms; the whole network fails after 50 ms.
     let late = NETWORK.replace("name = \"small\"", "name = \"small\"\nstop = \"50 ms\"");
     let (folder, path) = scenario(&late);
     let trace = folder.path().join("trace");
@@ -398,7 +398,7 @@ fn acknowledgements_of_a_link_that_no_node_hears_are_a_warning() {
     assert_eq!(said(&caching), "");
 }
 
-/// The exit code is that of the outcome, and not that of a panic.
+/// The exit code is that of the outcome, not that of a panic.
 #[test]
 fn what_nobody_reads_leaves_the_exit_code() {
     let warned = NETWORK.replacen("delay =", "link_ack_timeout = \"30 ms\"\ndelay =", 1);
@@ -419,7 +419,7 @@ fn what_nobody_reads_leaves_the_exit_code() {
     assert_eq!(view.status().expect("it starts").code(), Some(2));
 }
 
-/// What was done is said, with and without files to write.
+/// Progress at an interrupt is printed, with and without output files.
 #[test]
 fn an_interrupted_run_says_how_far_it_was() {
     let endless = NETWORK.replace("bytes = \"20 kB\"\n", "").replacen("name", "stop = \"1000 h\"\nname", 1);
@@ -440,8 +440,8 @@ fn an_interrupted_run_says_how_far_it_was() {
             }
             std::thread::park_timeout(Duration::from_millis(20));
         }
-        // A signal that comes before the program has done with its handlers is lost, and a run is
-        // to be under way.
+        // Wait: a signal before the handlers are installed would be lost, and a run must be in
+        // progress.
         std::thread::park_timeout(Duration::from_millis(1500));
         assert!(Command::new("kill").args(["-INT", &id]).status().expect("a shell's kill").success());
         let output = child.wait_with_output().expect("it ends");
@@ -457,7 +457,7 @@ fn an_interrupted_run_says_how_far_it_was() {
     }
 }
 
-/// The slowest of the runs are those that are not delivered: a mean without them is too low.
+/// The slowest runs are those that are not delivered, so a mean without them is too low.
 #[test]
 fn a_latency_that_some_runs_lack_has_a_median_of_all() {
     let lossy = NETWORK.replace("[[transfer]]", "loss = \"20 %\"\n[[transfer]]");
@@ -467,8 +467,7 @@ fn a_latency_that_some_runs_lack_has_a_median_of_all() {
         String::from_utf8(assert.get_output().stdout.clone()).expect("text")
     };
     assert!(!table(&["--runs", "9"], 0).contains("Kaplan-Meier"));
-    // All of them, by size; of an odd number the median is the one in the middle if it was
-    // delivered.
+    // All latencies by size. With an odd number, the median is the middle one if it was delivered.
     let mut latencies: Vec<f64> = lines(&[text(&path), "--json", "--runs", "9"])
         .iter()
         .map(|run| run["metrics"]["transfer.file.latency_s"]["mean"].as_f64().expect("it is delivered"))
@@ -485,13 +484,13 @@ fn a_latency_that_some_runs_lack_has_a_median_of_all() {
         .unwrap_or_else(|| panic!("{line}"));
     assert!((median - latencies[4]).abs() < 1e-4, "{line} of {latencies:?}");
     assert!(line.ends_with("; 3 censored"), "{line}");
-    // A single run has no median, and says how long it has gone on.
+    // A single run has no median; the time until its end is printed.
     let one = table(&["--set", "stop=10 ms"], 1);
     assert!(!one.contains("Kaplan-Meier") && one.contains("transfer.file.latency_censored_s"), "{one}");
 }
 
-/// A signal leaves no half-written file, and what was there before. A pipe gets what happens as it
-/// happens.
+/// A signal leaves no incomplete file, and keeps existing files. A pipe receives events as they
+/// happen.
 #[test]
 fn an_interrupted_run_leaves_its_files_as_they_were() {
     let endless = NETWORK.replace("bytes = \"20 kB\"\n", "").replacen("name", "stop = \"1000 h\"\nname", 1);
@@ -584,8 +583,8 @@ fn a_scenario_can_ask_for_the_best_number_of_gateways() {
 #[test]
 fn a_multipath_transfer_survives_the_loss_of_a_relay() {
     let shipped = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/diamond-mptcp.toml");
-    // A relay that returns is heard of with its next beacon or the next DIO, which may be after the
-    // end of the transfer.
+    // Neighbours notice a returned relay with its next beacon or DIO, which may be after the end of
+    // the transfer.
     let mut returned = 0;
     for record in lines(&[shipped, "--json", "--runs", "6"]) {
         assert_eq!(record["resolved"]["transfer"][0]["mptcp"]["subflows"], 8);

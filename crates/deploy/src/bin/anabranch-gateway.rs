@@ -1,4 +1,4 @@
-//! The program `anabranch-gateway`: the command `anabranch gateway` and nothing else.
+//! The program `anabranch-gateway`: only the command `anabranch gateway`.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! The program `anabranch-node`: the command `anabranch node` and nothing else.
+//! The program `anabranch-node`: only the command `anabranch node`.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! The program `anabranch-push`: the command `anabranch push --to` and nothing else.
+//! The program `anabranch-push`: only the command `anabranch push --to`.
 
 #![forbid(unsafe_code)]
 

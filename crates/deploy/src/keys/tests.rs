@@ -1,4 +1,4 @@
-//! Keys of files and those that are revoked.
+//! Tests of key files and revocation.
 
 use std::collections::BTreeSet;
 
@@ -29,7 +29,7 @@ fn write(folder: &TempDir, name: &str, keys: &[KeyText]) -> PathBuf {
     path
 }
 
-/// Transfers belong to the name of a key: two keys with one name would be one sender.
+/// Transfers belong to the name of a key, so two keys of one name would be one sender.
 #[test]
 fn each_pre_shared_key_has_a_name_of_its_own() {
     let folder = TempDir::new().unwrap();
@@ -45,7 +45,7 @@ fn each_pre_shared_key_has_a_name_of_its_own() {
     };
     let all = names(&write(&folder, "none", &[]).display().to_string());
     assert_eq!(all.len(), 3);
-    // The others keep their names.
+    // Revoking one key does not rename the others.
     assert_eq!(names(&psk(1).to_line()), all[1..]);
 }
 

@@ -1,5 +1,5 @@
-//! A rate limit on log lines that peers cause: callers cannot fill the disk. Suppressed lines are
-//! counted and reported.
+//! Rate limit for log lines that peers cause, so that they cannot fill the disk. Suppressed lines
+//! are counted and reported.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -7,37 +7,37 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Lines of one kind about one host that may come at once, and how long it takes until one more
-/// may.
+/// Burst of lines of one kind about one host, and the time after which one more is allowed.
 const LINES: u32 = 5;
 const LINE_EVERY: Duration = Duration::from_secs(10);
-/// Hosts and kinds that are counted one by one. Those that do not fit share one count for each
+/// Limit on the pairs of host and kind with a count of their own. All others share one count per
 /// kind.
 const COUNTED: usize = 256;
-/// Bytes that all lines of a class may have at once, and each second: two classes and reports stay
-/// below 1 kB/s.
+/// Burst in bytes of all lines of a class, and the rate per second: two classes and the reports
+/// stay below 1 kB/s.
 const BURST: f64 = 1_500.0;
 const RATE: f64 = 300.0;
-/// Between two reports of what was left out.
+/// Interval between reports of suppressed lines.
 pub(crate) const REPORT_EVERY: Duration = Duration::from_secs(10);
 
-/// What a line is about. A flood of refusals leaves room for the lines about those who are served.
+/// Class of a log line, with a budget of its own: a flood of refusals cannot suppress the lines
+/// about sessions that were served.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Class {
     Served,
     Refused,
 }
 
-/// What was said lately.
+/// State of the rate limit.
 #[derive(Debug)]
 pub(crate) struct Limiter {
-    /// Bytes that may be said now, for each class, as of the time.
+    /// Bytes available to each class, and when that was computed.
     budgets: [(f64, Instant); 2],
-    /// Lines that may be said now, for each kind and host, as of the time.
+    /// Lines available to each kind and host, and when that was computed.
     lines: BTreeMap<(&'static str, Option<IpAddr>), (u32, Instant)>,
-    /// Lines that were left out since the last report.
+    /// Number of lines of each kind suppressed since the last report.
     left_out: BTreeMap<&'static str, u64>,
-    /// Lines that were left out since the start.
+    /// Number of lines suppressed since the start.
     suppressed: u64,
     reported: Instant,
 }
@@ -48,7 +48,8 @@ impl Limiter {
         Self { budgets: [(BURST, now); 2], lines, left_out, suppressed: 0, reported: now }
     }
 
-    /// A line of this kind about this host may be said; otherwise it is counted.
+    /// Whether a line of this kind about this host may be written. If not, it is counted as
+    /// suppressed.
     pub(crate) fn admit(
         &mut self,
         now: Instant,
@@ -59,7 +60,7 @@ impl Limiter {
         let (bytes, since) = &mut self.budgets[class as usize];
         *bytes = (*bytes + RATE * now.duration_since(*since).as_secs_f64()).min(BURST);
         *since = now;
-        // With its end of line.
+        // Includes the line end.
         let length = line.len() as f64 + 1.0;
         let has_room = *bytes >= length;
         let may = has_room && (class == Class::Served || self.may(now, kind, host));
@@ -72,12 +73,12 @@ impl Limiter {
         may
     }
 
-    /// Lines that were left out since the start.
+    /// Number of lines suppressed since the start.
     pub(crate) fn suppressed(&self) -> u64 {
         self.suppressed
     }
 
-    /// The host has not caused too many lines of this kind.
+    /// Whether the host has lines of this kind left.
     fn may(&mut self, now: Instant, kind: &'static str, host: IpAddr) -> bool {
         let full =
             |(lines, since): &(u32, Instant)| now.duration_since(*since) >= LINE_EVERY * (LINES - lines);
@@ -95,7 +96,7 @@ impl Limiter {
         may
     }
 
-    /// What was left out since the last report, if it is time for one.
+    /// The report of suppressed lines, if one is due.
     pub(crate) fn report(&mut self, now: Instant) -> Option<String> {
         if self.left_out.is_empty() || now.duration_since(self.reported) < REPORT_EVERY {
             return None;
@@ -120,8 +121,8 @@ mod tests {
     const LINE: &str =
         "gateway: [fd00:1234:5678:9abc::1]:54321 reset: it had said nothing while others called";
 
-    /// `hosts` hosts cause 4,400 lines a second for `seconds`, as many of each kind; bytes said,
-    /// reports and lines accounted for.
+    /// Simulates `hosts` hosts that cause 4,400 lines per second for `seconds`, of each kind
+    /// equally often. Returns the bytes written, the reports, and the lines accounted for.
     fn flood(hosts: u32, seconds: u64) -> (usize, u64, u64) {
         let begin = Instant::now();
         let mut log = Limiter::new(begin);
@@ -156,7 +157,7 @@ mod tests {
         assert_eq!(said + left_out, 9 * 4_400, "each line was said or counted");
     }
 
-    /// Who is served is heard of while others are refused.
+    /// Lines about served senders are written while others are refused.
     #[test]
     fn refusals_leave_room_for_the_others_and_hosts_for_each_other() {
         let begin = Instant::now();

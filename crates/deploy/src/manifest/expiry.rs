@@ -1,4 +1,4 @@
-//! When a manifest expires: a date, or a span from now.
+//! Expiry of a manifest: a date, or a duration from now.
 
 use std::fmt;
 use std::str::FromStr;

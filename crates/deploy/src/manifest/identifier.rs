@@ -1,4 +1,4 @@
-//! Who a device is: UUIDs, and the names that stand for them.
+//! Identifiers of devices: UUIDs, and the names from which they are derived.
 
 use std::str::FromStr;
 
@@ -8,14 +8,15 @@ use sha1::{Digest, Sha1};
 use crate::error::Error;
 use crate::output::hex;
 
-/// The namespace of domain names (RFC 9562, section 6.6).
+/// Namespace of domain names (RFC 9562, section 6.6).
 const DNS: Uuid =
     [0x6b, 0xa7, 0xb8, 0x10, 0x9d, 0xad, 0x11, 0xd1, 0x80, 0xb4, 0x00, 0xc0, 0x4f, 0xd4, 0x30, 0xc8];
 
-/// A vendor: a UUID, or the one of its domain name (draft-ietf-suit-manifest, section 8.4.8.2).
+/// Parses a vendor: a UUID, or a domain name from which it is derived (draft-ietf-suit-manifest,
+/// section 8.4.8.2).
 ///
 /// # Errors
-/// A text that is neither.
+/// The text is neither.
 pub(crate) fn vendor(text: &str) -> Result<Uuid, Error> {
     let is_domain =
         || text.contains('.') && text.bytes().all(|c| c.is_ascii_alphanumeric() || b".-".contains(&c));
@@ -26,10 +27,10 @@ pub(crate) fn vendor(text: &str) -> Result<Uuid, Error> {
     })
 }
 
-/// A class of devices of `vendor`: a UUID, or the one of its name.
+/// Parses a class of devices of `vendor`: a UUID, or a name from which it is derived.
 ///
 /// # Errors
-/// An empty text, which a script's unset variable may be.
+/// The text is empty, as an unset shell variable would be.
 pub(crate) fn class(vendor: Uuid, text: &str) -> Result<Uuid, Error> {
     if text.trim().is_empty() {
         return Err(Error::input("--class is empty").with_hint("give a UUID or a name, such as `sensor`"));
@@ -37,7 +38,7 @@ pub(crate) fn class(vendor: Uuid, text: &str) -> Result<Uuid, Error> {
     Ok(uuid(text).unwrap_or_else(|| of_name(vendor, text.as_bytes())))
 }
 
-/// A UUID's text (RFC 9562, section 4).
+/// Formats a UUID (RFC 9562, section 4).
 pub(crate) fn text(uuid: Uuid) -> String {
     let digits = hex(&uuid);
     [&digits[..8], &digits[8..12], &digits[12..16], &digits[16..20], &digits[20..]].join("-")
@@ -49,7 +50,7 @@ fn uuid(said: &str) -> Option<Uuid> {
     (text(uuid) == said.to_ascii_lowercase()).then_some(uuid)
 }
 
-/// Version 5 (RFC 9562, section 5.5).
+/// A UUID of version 5 (RFC 9562, section 5.5).
 fn of_name(namespace: Uuid, name: &[u8]) -> Uuid {
     let hash = Sha1::new().chain_update(namespace).chain_update(name).finalize();
     let mut uuid: Uuid = *hash.first_chunk().expect("SHA-1 has 20 octets");
@@ -58,7 +59,7 @@ fn of_name(namespace: Uuid, name: &[u8]) -> Uuid {
     uuid
 }
 
-/// The name of a part of a device, which also names a file of the node.
+/// Name of a component. It is part of a file name of the node, so its characters are restricted.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Component(String);
 
@@ -89,7 +90,8 @@ impl FromStr for Component {
 mod tests {
     use super::*;
 
-    /// What Python's `uuid` makes of these names; the first is the vendor of the draft's examples.
+    /// Python's `uuid` derives the same values. The first name is the vendor of the draft's
+    /// examples.
     #[test]
     fn names_stand_for_the_uuids_of_other_programs() {
         let example = vendor("arm.com").unwrap();

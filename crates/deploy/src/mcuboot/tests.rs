@@ -2,7 +2,7 @@ use std::io::Cursor;
 
 use super::*;
 
-/// An image as `imgtool sign` makes them without a key.
+/// An image as `imgtool sign` makes it without a key.
 pub(crate) fn image([major, minor, revision]: [u8; 3], code: &[u8], protected: &[u8]) -> Vec<u8> {
     let mut image = MAGIC.to_le_bytes().to_vec();
     image.extend([0; 4]);

@@ -1,4 +1,4 @@
-//! What a node is, and which files it admits: by a signature, or by a manifest.
+//! Identity of the node's device, and admission of files by signature or manifest.
 
 use std::fmt;
 use std::io;
@@ -16,28 +16,32 @@ use crate::calendar::rfc3339;
 use crate::error::Error;
 use crate::manifest::identifier::{Component, class, text, vendor};
 
-/// Options of `node` about the device that it is.
+/// Options of `node` that identify its device.
 #[derive(Debug, clap::Args)]
 pub(super) struct OfDevice {
-    /// Take only files with a manifest that one of --signers has signed for devices of this vendor:
-    /// a UUID, or a domain name that stands for one. A signature alone is no longer enough
+    /// Take only files with a manifest for a device of this vendor, signed by one of --signers.
+    ///
+    /// The vendor is a UUID, or a domain name from which the UUID is derived. A signature without a
+    /// manifest is then refused.
     #[arg(long, value_name = "UUID|DOMAIN", requires_all = ["class", "signers"])]
     vendor: Option<String>,
-    /// The class of this device among those of its vendor: a UUID, or a name that stands for one
+    /// Class of this device, as in its manifests: a UUID, or a name from which the UUID is derived
     #[arg(long, value_name = "UUID|NAME", requires = "vendor")]
     class: Option<String>,
-    /// Which part of the device is received here. Each has sequence numbers of its own, in the
-    /// folder of --state
+    /// Component of the device that this node updates.
+    ///
+    /// Each component has its own sequence numbers in the folder of --state.
     #[arg(long, value_name = "NAME", default_value = "firmware")]
     component: Component,
-    /// Take only images for the boot loader MCUboot that are whole, and not of a lower version than
-    /// the one in --out
+    /// Take only complete images for the boot loader MCUboot.
+    ///
+    /// An image of a lower version than the one in --out is refused.
     #[arg(long)]
     pub(super) mcuboot: bool,
 }
 
 impl OfDevice {
-    /// Which device it is, if it has been said.
+    /// The device that the options describe; `None` without `--vendor`.
     pub(super) fn device(&self) -> Result<Option<OwnDevice>, Error> {
         let (Some(maker), Some(kind)) = (&self.vendor, &self.class) else { return Ok(None) };
         let vendor = vendor(maker)?;
@@ -45,7 +49,7 @@ impl OfDevice {
     }
 }
 
-/// A device that knows what it is.
+/// A device with a known identity.
 #[derive(Clone, Debug)]
 pub(super) struct OwnDevice {
     vendor: Uuid,
@@ -53,7 +57,7 @@ pub(super) struct OwnDevice {
     component: Component,
 }
 
-/// In a form that is a file's name, and no other device's.
+/// Text that is a valid file name and differs for each device.
 impl fmt::Display for OwnDevice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}-{}-{}", text(self.vendor), text(self.class), self.component.name())
@@ -76,10 +80,11 @@ impl OwnDevice {
     }
 }
 
-/// Whose signatures a node wants, which may change while it runs.
+/// Signers that a node trusts. The set can change while the node runs.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Signers {
-    /// A node that wants signatures does not stop doing so when nobody is left whom it trusts.
+    /// Set when the node started with signers. It then keeps requiring signatures even if every
+    /// signer is revoked.
     wanted: bool,
     trusted: Arc<RwLock<Vec<VerifyingKey>>>,
 }
@@ -93,12 +98,12 @@ pub(super) enum Trust {
 }
 
 impl Signers {
-    /// Wants the signature of one of these, if there are any.
+    /// Requires a signature of one of `signers`, unless there are none.
     pub(super) fn new(signers: Vec<VerifyingKey>) -> Self {
         Self { wanted: !signers.is_empty(), trusted: Arc::new(RwLock::new(signers)) }
     }
 
-    /// Changes whom the node trusts, also for the file that is under way.
+    /// Replaces the trusted signers. The change also applies to a transfer in progress.
     pub(super) fn set(&self, signers: Vec<VerifyingKey>) -> Trust {
         let trust = match (self.wanted, signers.is_empty()) {
             (false, _) => Trust::Anybody,
@@ -109,14 +114,14 @@ impl Signers {
         trust
     }
 
-    /// Whether no signature is wanted, or `has_signed` is true of one who is trusted.
+    /// Whether no signature is required, or `has_signed` holds for a trusted signer.
     fn any(&self, has_signed: impl Fn(&VerifyingKey) -> bool) -> bool {
         let trusted = self.trusted.read().unwrap_or_else(PoisonError::into_inner);
         !self.wanted || trusted.iter().any(has_signed)
     }
 }
 
-/// What was said for a file.
+/// What the sender presented for a file.
 #[derive(Clone, Debug, Default)]
 struct Evidence {
     file: Option<FileDigest>,
@@ -129,25 +134,25 @@ struct Evidence {
 pub(super) struct Admission {
     pub(super) signers: Signers,
     own: Option<(OwnDevice, Stored)>,
-    /// Of the present file.
+    /// Evidence for the current file.
     evidence: Evidence,
 }
 
-/// Why a file is not admitted; otherwise what becomes the highest number when it is there.
+/// Why a file is not admitted, or the sequence number to store for it.
 type Judgement = Result<Option<Highest>, RefuseReason>;
 
 impl Admission {
-    /// Wants manifests for this device. The numbers of those before are in `state`.
+    /// Requires manifests for this device. The highest sequence number is stored in `state`.
     ///
     /// # Errors
-    /// Nothing can be stored there.
+    /// The number cannot be stored.
     pub(super) fn for_device(&mut self, device: OwnDevice, state: Option<&Path>) -> Result<(), Error> {
         let stored = Stored::open(state, &device.to_string())?;
         self.own = Some((device, stored));
         Ok(())
     }
 
-    /// Whether a file may come; why not.
+    /// Decides whether an offered file is admitted, and why not.
     ///
     /// # Errors
     /// The stored number cannot be read.
@@ -160,12 +165,13 @@ impl Admission {
         Ok(self.judge(unix_time().as_secs())?.map(drop))
     }
 
-    /// The present file is whole, and goes where it shall go next: its number is stored. It may
-    /// have taken long to arrive, so that its signer is not trusted any more, or its manifest has
-    /// expired.
+    /// Judges the complete file again and stores its sequence number, before the file is handed on.
+    ///
+    /// The transfer may have taken long: meanwhile its signer may have been revoked, or its
+    /// manifest may have expired.
     ///
     /// # Errors
-    /// A [`Refusal`], or the number cannot be stored: the file must not go anywhere.
+    /// A [`Refusal`], or the number cannot be stored; the file must not be handed on.
     pub(super) fn settle(&mut self) -> io::Result<()> {
         let judgement = self.judge(unix_time().as_secs())?;
         let next = judgement.map_err(|reason| Refusal {
@@ -178,7 +184,7 @@ impl Admission {
         }
     }
 
-    /// Why the present file is not admitted, for the node's operator.
+    /// Why the current file is not admitted, as text for the node's operator.
     pub(super) fn why_not(&self, reason: RefuseReason) -> String {
         let has_manifest = self.evidence.manifest.is_some();
         match reason {
@@ -205,8 +211,8 @@ impl Admission {
         }
     }
 
-    /// The first option of this device that the present manifest does not name. A class is one of a
-    /// vendor's.
+    /// The first identity option that the manifest does not match. `--vendor` comes first, since a
+    /// class belongs to a vendor.
     fn difference(&self) -> Option<&'static str> {
         let (own, _) = self.own.as_ref()?;
         let envelope = Envelope::read(self.evidence.manifest.as_ref()?).ok()?;
@@ -277,7 +283,7 @@ mod tests {
         manifest.sign(&SigningKey::from_octets([7; 32])).into()
     }
 
-    /// A device without a battery begins in 1970.
+    /// The clock of a device without a battery starts in 1970.
     #[test]
     fn a_clock_that_was_never_set_admits_no_manifest_that_expires() {
         let own = OwnDevice::of("example.com", "sensor");

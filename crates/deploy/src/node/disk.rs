@@ -1,4 +1,4 @@
-//! A part and its journal in a folder.
+//! A part file and its journal in a folder.
 
 use std::ffi::OsString;
 use std::fs::{self, File, Permissions};
@@ -12,12 +12,12 @@ use rustix::io::Errno;
 use super::journal::Disk;
 use crate::files::{folder, hand_over};
 
-/// `.NAME.part` and `.NAME.journal`, beside the place where the file shall be.
+/// The files `.NAME.part` and `.NAME.journal`, beside the final place of the file.
 #[derive(Debug)]
 pub(super) struct Beside {
     part: PathBuf,
     journal: PathBuf,
-    /// Open once something was written.
+    /// `None` until the part is first written.
     part_file: Option<File>,
     journal_file: Option<File>,
 }
@@ -33,40 +33,42 @@ impl Beside {
         Self { part: beside(".part"), journal: beside(".journal"), part_file: None, journal_file: None }
     }
 
-    /// The part's place.
+    /// Path of the part.
     pub(super) fn part(&self) -> &Path {
         &self.part
     }
 
-    /// The part becomes the file.
+    /// Moves the part to the final place, with the permissions of the file that it replaces.
     pub(super) fn place(&mut self, place: &Path) -> io::Result<()> {
         let part = self.part_file()?;
         hand_over(part, place)?;
         part.sync_all()?;
         fs::rename(&self.part, place).inspect_err(|_| {
-            // One that stays is its owner's alone.
+            // If the move failed, restore the private permissions.
             let _ = fs::set_permissions(&self.part, Permissions::from_mode(MODE));
         })?;
         self.part_file = None;
         sync_names(&self.part)
     }
 
-    /// Allocates the part's blocks for `length` octets, where the file system can. Its length
-    /// stays: that says what has come.
+    /// Allocates blocks for `length` bytes, where the file system supports it. The part's length
+    /// stays as it is, since it tells how much was received.
     pub(super) fn reserve(&mut self, length: u64) -> io::Result<()> {
         let part = self.part_file()?;
         match rustix::fs::fallocate(part, FallocateFlags::KEEP_SIZE, 0, length.max(1)) {
             Err(error @ (Errno::NOSPC | Errno::DQUOT)) => {
-                // Of what was asked for, some may be there.
+                // A failed allocation may have reserved some blocks: release them.
                 part.set_len(part.metadata()?.len())?;
                 Err(error.into())
             }
-            // The rest is found out while the octets arrive.
+            // The file system cannot allocate in advance; a full disk then shows while the file
+            // arrives.
             _ => Ok(()),
         }
     }
 
-    /// Gives back what [`Beside::reserve`] allocated behind the part's end, if there is a part.
+    /// Releases the blocks that [`Beside::reserve`] allocated beyond the part's end, if the part
+    /// exists.
     pub(super) fn release(&self) -> io::Result<()> {
         match File::options().write(true).open(&self.part) {
             Ok(part) => part.set_len(part.metadata()?.len()),
@@ -75,7 +77,7 @@ impl Beside {
         }
     }
 
-    /// The part is not needed any more.
+    /// Removes the part.
     pub(super) fn remove_part(&mut self) -> io::Result<()> {
         self.part_file = None;
         fs::remove_file(&self.part)
@@ -99,8 +101,9 @@ impl Beside {
     }
 }
 
-/// A file of the node beside `path`: its temporary file or its lock. Names of components have no
-/// plus sign ([`crate::manifest::identifier::Component`]), so no component's file has this name.
+/// Path of an auxiliary file beside `path`: its temporary file or its lock. Component names contain
+/// no plus sign ([`crate::manifest::identifier::Component`]), so no component's file can have this
+/// name.
 pub(super) fn companion(path: &Path, what: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push("+");
@@ -108,9 +111,9 @@ pub(super) fn companion(path: &Path, what: &str) -> PathBuf {
     name.into()
 }
 
-/// Puts this in the place of a file, whole or not at all, and forces it and the names to the disk.
+/// Replaces a file atomically, and syncs the file and its folder.
 pub(super) fn replace(path: &Path, octets: &[u8]) -> io::Result<()> {
-    // Always the same name: one that a power cut has left is written over.
+    // The name is fixed, so that the next write replaces a file left by a power cut.
     let new = companion(path, "new");
     let mut file = File::options().create(true).truncate(true).write(true).mode(MODE).open(&new)?;
     file.write_all(octets)?;
@@ -119,12 +122,12 @@ pub(super) fn replace(path: &Path, octets: &[u8]) -> io::Result<()> {
     sync_names(path)
 }
 
-/// A name is there after a power cut once its folder is written.
+/// Syncs a folder: a new name survives a power cut only after that.
 fn sync_names(path: &Path) -> io::Result<()> {
     File::open(folder(path))?.sync_all()
 }
 
-/// What comes is its owner's alone until it has its place.
+/// Mode of incomplete files: only their owner may open them.
 pub(super) const MODE: u32 = 0o600;
 
 impl Disk for Beside {
@@ -184,8 +187,8 @@ mod tests {
 
     use super::*;
 
-    /// Puts a pipe at `path`. What is written there is read; Linux refuses to sync a pipe
-    /// (fsync(2): EINVAL).
+    /// Makes a pipe at `path` and reads it on a thread. Linux refuses to sync a pipe (fsync(2):
+    /// EINVAL).
     fn pipe(path: &Path) -> thread::JoinHandle<Vec<u8>> {
         mknodat(CWD, path, FileType::Fifo, Mode::RWXU, 0).unwrap();
         let path = path.to_owned();
@@ -196,8 +199,8 @@ mod tests {
         })
     }
 
-    /// Only a power cut shows what was not synced. A file that cannot be synced shows whether that
-    /// was tried: it may not get its name.
+    /// Only a power cut shows what was not synced. A file that cannot be synced shows whether a
+    /// sync was tried: the file must not get its name.
     #[test]
     fn what_cannot_be_synced_is_not_put_into_its_place() {
         let folder = TempDir::new().unwrap();
@@ -218,7 +221,7 @@ mod tests {
         assert_eq!((read.join().unwrap(), fs::read(&got).unwrap()), (Vec::new(), b"old".to_vec()));
     }
 
-    /// What a killed node had reserved is free again when the next one starts.
+    /// The next start releases the space that a killed node had reserved.
     #[test]
     fn the_space_behind_a_part_is_given_back() {
         let folder = TempDir::new().unwrap();

@@ -1,39 +1,38 @@
-//! What of a file that has not come to its end is on the disk for certain.
+//! Records how much of an unfinished file is safely on the disk.
 //!
-//! Two files: the *part*, which has the octets, and the *journal*, records of one size that say how
-//! many of them count. A record is written only once the octets that it speaks of are forced to the
-//! disk, and the last one that can be read counts. So whatever the journal says after a power cut
-//! is true; what it does not say is fetched again.
+//! Two files belong to a transfer. The *part* holds the bytes; the *journal* holds records of fixed
+//! size that say how many of these bytes are valid. A record is written only after its bytes were
+//! synced, and the last readable record counts. So the journal is correct after a power cut at any
+//! moment; bytes beyond its last record are requested again.
 
 use std::io;
 
 use sha2::{Digest, Sha256};
 
-/// What holds a part and its journal. What is written may be lost, in part or in whole, until it is
+/// Storage of a part and its journal. Written data may be lost, wholly or partly, until it is
 /// synced.
 pub(super) trait Disk {
-    /// All of the journal; nothing if there is none.
+    /// Reads the whole journal; empty if it does not exist.
     fn read_journal(&mut self) -> io::Result<Vec<u8>>;
-    /// Adds to the journal.
+    /// Appends to the journal.
     fn append_journal(&mut self, octets: &[u8]) -> io::Result<()>;
-    /// Forces the journal to the disk.
+    /// Syncs the journal.
     fn sync_journal(&mut self) -> io::Result<()>;
-    /// Puts another journal in the place of this one, whole or not at all, and forces it and the
-    /// names to the disk.
+    /// Replaces the journal atomically, and syncs it and its folder.
     fn replace_journal(&mut self, octets: &[u8]) -> io::Result<()>;
-    /// Octets of the part; 0 if there is none.
+    /// Length of the part in bytes; 0 if it does not exist.
     fn part_length(&mut self) -> io::Result<u64>;
-    /// Makes a part if there is none.
+    /// Creates the part if it does not exist.
     fn make_part(&mut self) -> io::Result<()>;
-    /// Writes into the part.
+    /// Writes to the part at offset `at`.
     fn write_part(&mut self, at: u64, octets: &[u8]) -> io::Result<()>;
-    /// Forces the part to the disk.
+    /// Syncs the part.
     fn sync_part(&mut self) -> io::Result<()>;
-    /// Cuts the part.
+    /// Truncates the part.
     fn truncate_part(&mut self, to: u64) -> io::Result<()>;
 }
 
-/// Which file, and which transfer of it.
+/// Identity of a file and of its transfer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Subject {
     pub(super) digest: [u8; 32],
@@ -47,11 +46,11 @@ impl Subject {
     }
 }
 
-/// How far a file is.
+/// State of a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum State {
     Unfinished,
-    /// It has gone where it shall go.
+    /// The file was handed on.
     Done,
 }
 
@@ -59,48 +58,52 @@ enum State {
 struct Record {
     sequence: u64,
     subject: Subject,
-    /// Octets of the part that count.
+    /// Number of valid bytes in the part.
     delivered: u64,
     state: State,
 }
 
-/// What there is of a file that somebody would send.
+/// What the disk holds of a file that a sender offers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Found {
-    /// The first octets, or none. The journal is about this file now.
+    /// This number of bytes, maybe 0; the transfer continues from there.
     From(u64),
-    /// All, and this very transfer has brought it where it shall be.
+    /// The whole file, handed on by this very transfer.
     Done,
-    /// All was there, and the part is gone: it has its place, unless somebody has removed it.
+    /// All bytes were received and the part is gone: the file was probably moved to its place
+    /// before a power cut.
     Placed,
-    /// So many octets of another file, of which nobody has said that they may go.
+    /// This number of bytes of another file, which the sender did not ask to discard.
     Unfinished(u64),
 }
 
-/// The journal of one place.
+/// Journal of one output.
 #[derive(Debug)]
 pub(super) struct Journal<D: Disk> {
     disk: D,
     last: Option<Record>,
-    /// Octets that are in the part, synced or not.
+    /// Number of bytes in the part, synced or not.
     written: u64,
-    /// Octets of the journal.
+    /// Length of the journal in bytes.
     size: usize,
-    /// A record was torn: the next cannot stand behind it.
+    /// The last append may be incomplete, so the next record must replace the journal instead of
+    /// following it.
     torn: bool,
-    /// The disk could not keep what it had taken. What it says later is no proof.
+    /// A sync of the part failed. On Linux a later sync may succeed although the data was lost, so
+    /// no checkpoint is possible any more.
     lost: bool,
 }
 
 impl<D: Disk> Journal<D> {
     pub(super) fn open(mut disk: D) -> io::Result<Self> {
         let octets = disk.read_journal()?;
+        // An incomplete record fails its checksum and is skipped; of the others the latest counts.
         let last = octets.chunks_exact(RECORD).filter_map(Record::read).max_by_key(|record| record.sequence);
         Ok(Self { disk, last, written: 0, size: octets.len(), torn: false, lost: false })
     }
 
-    /// What there is of `subject`. If that is [`Found::From`], [`Journal::restart`] comes next.
-    /// Nothing changes.
+    /// Looks up what the disk holds of `subject`; changes nothing. After [`Found::From`], the
+    /// caller continues with [`Journal::restart`]. `discard` ignores what an earlier transfer left.
     pub(super) fn find(&mut self, subject: Subject, discard: bool) -> io::Result<Found> {
         let length = self.disk.part_length()?;
         Ok(Found::From(match self.last.filter(|_| !discard) {
@@ -114,24 +117,24 @@ impl<D: Disk> Journal<D> {
             Some(Record { state: State::Done, subject: done, .. }) if done.transfer == subject.transfer => {
                 return Ok(Found::Done);
             }
-            // It was put into its place, and the power went before that could be written down.
+            // The part was moved to its place, and a power cut came before the record of that.
             Some(Record { state: State::Unfinished, subject: whole, delivered, .. })
                 if length < delivered && delivered == whole.length && whole.transfer == subject.transfer =>
             {
                 return Ok(Found::Placed);
             }
             Some(Record { state: State::Unfinished, delivered, .. }) if length >= delivered => delivered,
-            // Somebody else has been at the part.
+            // The part is shorter than its record: another program changed it.
             Some(_) | None => 0,
         }))
     }
 
-    /// From here on the journal is about `subject`, of which the part has `from` octets. Octets may
-    /// follow.
+    /// Starts or resumes `subject`, of which the part holds `from` bytes.
     pub(super) fn restart(&mut self, subject: Subject, from: u64) -> io::Result<()> {
         self.disk.make_part()?;
-        // First, so that a full disk has space for the record. A part that is shorter than its
-        // record says counts for nothing.
+        // Truncate before the record is written, so that a full disk has space for the record. If
+        // the power fails between the two, the part is shorter than its record and counts for
+        // nothing.
         self.disk.truncate_part(from)?;
         let sequence = self.sequence();
         self.replace(Record { sequence, subject, delivered: from, state: State::Unfinished })?;
@@ -139,19 +142,19 @@ impl<D: Disk> Journal<D> {
         Ok(())
     }
 
-    /// The next octets. They count from the next [`Journal::checkpoint`] on.
+    /// Appends bytes to the part. They become valid with the next [`Journal::checkpoint`].
     pub(super) fn write(&mut self, octets: &[u8]) -> io::Result<()> {
         self.disk.write_part(self.written, octets)?;
         self.written += octets.len() as u64;
         Ok(())
     }
 
-    /// Octets that do not count yet.
+    /// Number of bytes that are not valid yet.
     pub(super) fn uncertain(&self) -> u64 {
         self.written - self.last.map_or(0, |last| last.delivered)
     }
 
-    /// Forces what was written to the disk, and then says so.
+    /// Syncs the part, then records its length.
     pub(super) fn checkpoint(&mut self) -> io::Result<()> {
         let Some(last) = self.last.filter(|last| last.state == State::Unfinished) else { return Ok(()) };
         if last.delivered == self.written {
@@ -160,11 +163,12 @@ impl<D: Disk> Journal<D> {
         if self.lost {
             return Err(io::Error::other("the disk has lost what it had taken"));
         }
+        // The bytes must be on the disk before the record that counts them as valid.
         self.disk.sync_part().inspect_err(|_| self.lost = true)?;
         self.record(Record { sequence: self.sequence(), delivered: self.written, ..last })
     }
 
-    /// Gives back the space that was allocated for octets that have not come.
+    /// Releases blocks allocated for bytes that were not received.
     pub(super) fn release(&mut self) -> io::Result<()> {
         match self.last {
             Some(Record { state: State::Unfinished, .. }) => self.disk.truncate_part(self.written),
@@ -172,11 +176,13 @@ impl<D: Disk> Journal<D> {
         }
     }
 
-    /// Hands on a file that is whole. `settle` stores its sequence number first: a power cut after
-    /// `hand_on` and before the number would leave a file that an older one could follow.
+    /// Hands on a complete file.
+    ///
+    /// `settle` runs first and stores the sequence number. Otherwise a power cut between the two
+    /// steps would leave a file in place after which an older one is still accepted.
     ///
     /// # Errors
-    /// A step failed; the steps behind it were not tried.
+    /// A step failed; later steps were not tried.
     pub(super) async fn hand_on(
         &mut self,
         settle: impl FnOnce(&mut D) -> io::Result<()>,
@@ -187,13 +193,13 @@ impl<D: Disk> Journal<D> {
         self.done()
     }
 
-    /// The file has gone where it shall go.
+    /// Records that the file was handed on.
     fn done(&mut self) -> io::Result<()> {
         let Some(last) = self.last else { return Ok(()) };
         self.record(Record { sequence: self.sequence(), state: State::Done, ..last })
     }
 
-    /// What has come is of no use.
+    /// Discards the bytes received so far.
     pub(super) fn throw_away(&mut self) -> io::Result<()> {
         let Some(last) = self.last else { return Ok(()) };
         self.restart(last.subject, 0)
@@ -211,7 +217,7 @@ impl<D: Disk> Journal<D> {
         if self.torn || self.size + RECORD > LONGEST {
             return self.replace(record);
         }
-        // Until the end of this nobody knows which part of the record is there.
+        // If writing fails below, an unknown part of the record is in the journal.
         self.torn = true;
         self.disk.append_journal(&record.octets())?;
         self.disk.sync_journal()?;
@@ -234,6 +240,9 @@ impl<D: Disk> Journal<D> {
 impl Record {
     fn octets(&self) -> [u8; RECORD] {
         let Subject { digest, length, transfer } = self.subject;
+        // Layout, all numbers big-endian: magic 0..8, sequence 8..16, digest 16..48, length 48..56,
+        // delivered 56..64, transfer 64..72, state 72, zeros to 80, first 16 bytes of SHA-256
+        // 80..96.
         let mut octets = [0; RECORD];
         octets[..8].copy_from_slice(MAGIC);
         octets[8..16].copy_from_slice(&self.sequence.to_be_bytes());
@@ -247,7 +256,7 @@ impl Record {
         octets
     }
 
-    /// `None` if it is torn, or none of ours.
+    /// Parses a record; `None` if it is incomplete or has another format.
     fn read(octets: &[u8]) -> Option<Self> {
         let (said, checksum) = octets.split_at_checked(CHECKED)?;
         let whole = Sha256::digest(said).starts_with(checksum) && said.starts_with(MAGIC);
@@ -263,11 +272,12 @@ impl Record {
     }
 }
 
+/// Identifies records of this format.
 const MAGIC: &[u8; 8] = b"ANABRJ01";
-/// Octets of a record, and those of them that its checksum covers.
+/// Length of a record, and of the part that its checksum covers, in bytes.
 const RECORD: usize = 96;
 const CHECKED: usize = 80;
-/// A journal that is longer is begun anew.
+/// Length at which the journal is replaced by its last record, in bytes.
 const LONGEST: usize = 64 << 10;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The highest sequence number that a component has been given, across restarts and power cuts.
+//! Stores the highest sequence number of a component across restarts and power cuts.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, ErrorKind};
@@ -12,23 +12,23 @@ use crate::error::Error;
 use crate::log::Entry;
 use crate::output::hex;
 
-/// What holds the number.
+/// Storage of the number.
 pub(super) trait Store {
-    /// Returns all of it; `None` if nothing was ever stored.
+    /// Reads the stored text; `None` if nothing was ever stored.
     fn read(&mut self) -> io::Result<Option<Vec<u8>>>;
-    /// Puts this in its place, whole or not at all, and forces it and the names to the disk.
+    /// Replaces the stored text atomically, and syncs it and its folder.
     fn replace(&mut self, octets: &[u8]) -> io::Result<()>;
 }
 
-/// What is stored before the first number, so that a file without octets is never taken for a new
-/// device.
+/// Content before the first number. It is not empty, so that a damaged, empty file is never taken
+/// for a new device.
 const NONE: &[u8] = b"none\n";
 
 /// Reads the stored number; `None` before the first.
 ///
 /// # Errors
-/// It cannot be read, or is not what was written. Then nothing says which numbers are lower, and no
-/// file may be taken.
+/// The number cannot be read or is damaged. It is then unknown which numbers are too low, so no
+/// file may be accepted.
 pub(super) fn highest(store: &mut impl Store) -> io::Result<Option<Highest>> {
     let octets = match store.read()? {
         None => return Ok(None),
@@ -47,12 +47,12 @@ pub(super) fn highest(store: &mut impl Store) -> io::Result<Option<Highest>> {
     read().map(Some).ok_or_else(|| io::Error::other("it is damaged"))
 }
 
-/// Stores a number before the file that has it goes where it shall go: whenever the power fails, no
-/// lower one is taken after the file is there. If the file does not get there, it may be sent
-/// again.
+/// Stores a number before its file is handed on. Then no lower number is accepted once the file is
+/// in place, whenever the power fails. If the file is not handed on after all, the same file may be
+/// sent again.
 ///
 /// # Errors
-/// It cannot be stored.
+/// The number cannot be stored.
 pub(super) fn raise(store: &mut impl Store, to: &Highest) -> io::Result<()> {
     if highest(store)?.is_some_and(|highest| highest.sequence >= to.sequence) {
         return Ok(());
@@ -60,32 +60,33 @@ pub(super) fn raise(store: &mut impl Store, to: &Highest) -> io::Result<()> {
     store.replace(format!("{} {}\n", to.sequence, hex(&to.sha256)).as_bytes())
 }
 
-/// A file in the folder of `--state`.
+/// Storage in a file in the folder of `--state`.
 #[derive(Debug)]
 pub(super) struct Stored {
     path: PathBuf,
-    /// Locked while this exists: two nodes with one number would each miss what the other stores.
+    /// Held as long as this exists: two nodes with one number would each miss what the other
+    /// stores.
     _lock: File,
 }
 
 impl Stored {
-    /// Opens the number of the device of this name, in a folder that is made if it is not there.
+    /// Opens the number of the device with this name, in a folder that is created if missing.
     ///
     /// # Errors
-    /// No folder is known, a first number cannot be stored in it, another node uses the number, or
-    /// the number is damaged or cannot be read. A full disk is no error if a number is there: the
-    /// node starts, and takes no higher number until there is space.
+    /// No folder is known, the first number cannot be stored, another node uses the number, or the
+    /// stored number is damaged or unreadable. A full disk is no error if a number is stored: the
+    /// node starts, and accepts no higher number until there is space.
     pub(super) fn open(folder: Option<&Path>, device: &str) -> Result<Self, Error> {
         let folder = folder
             .ok_or_else(|| Error::input("no folder is known for sequence numbers").with_hint(NOWHERE))?;
-        // Devices that share a folder have nothing to do with each other's numbers.
+        // The name contains the device, so devices that share the folder have separate numbers.
         let path = folder.join(format!("sequence-{device}"));
         let failed = |error: &io::Error, hint: &str| Error::input(at(&path, error)).with_hint(hint);
         let lock = fs::create_dir_all(folder).and_then(|()| {
             File::options().create(true).append(true).mode(MODE).open(companion(&path, "lock"))
         });
         let lock = lock.map_err(|error| failed(&error, UNWRITABLE))?;
-        // A file system without locks has none to give.
+        // Only a held lock is an error: some file systems do not support locks.
         if let Err(TryLockError::WouldBlock) = lock.try_lock() {
             let message = format!("{}: another node stores its sequence numbers there", path.display());
             return Err(Error::input(message).with_hint("give each node a folder of its own with --state"));
@@ -93,7 +94,8 @@ impl Stored {
         let mut stored = Self { path: path.clone(), _lock: lock };
         let there = stored.read().map_err(|error| failed(&error, UNREADABLE))?;
         highest(&mut stored).map_err(|error| failed(&error, DAMAGED))?;
-        // Whether there is room for the next is found out before it is needed.
+        // Write at the start, so that a disk that cannot store numbers is found before it is
+        // needed.
         match stored.replace(there.as_deref().unwrap_or(NONE)) {
             Err(error) if there.is_none() => Err(failed(&error, UNWRITABLE)),
             Err(error) => {
@@ -120,6 +122,7 @@ impl Stored {
     }
 }
 
+// Hints for errors about the stored number. Each says when following it would let old files in.
 const NOWHERE: &str =
     "name a folder with --state: without the number, old files would be taken again after a restart";
 
@@ -132,7 +135,7 @@ const UNREADABLE: &str =
 const DAMAGED: &str =
     "restore it from a backup, or remove it: then the node takes any number once more, old files included";
 
-/// An error with the file that it is about.
+/// An error text that names the file.
 fn at(path: &Path, error: &io::Error) -> String {
     format!("the sequence number in {}: {error}", path.display())
 }
@@ -184,7 +187,7 @@ mod tests {
             let error = open("sensor").unwrap_err().to_string();
             assert!(error.contains("sequence-sensor: it is damaged"), "{damaged}: {error}");
         }
-        // The operator's way out.
+        // The operator removes the damaged file.
         fs::remove_file(&file).unwrap();
         assert_eq!(highest(&mut open("sensor").unwrap()).unwrap(), None);
         assert!(Stored::open(None, "sensor").is_err());
@@ -202,8 +205,8 @@ mod tests {
         open(folder.path(), "sensor").unwrap();
     }
 
-    /// A component may be called what another component's temporary file or lock would be called
-    /// with a dot.
+    /// A component may have the name that another component's temporary file or lock would have if
+    /// the separator were a dot.
     #[test]
     fn components_named_like_temporary_files_and_locks_keep_numbers_of_their_own() {
         let folder = tempfile::TempDir::new().unwrap();
@@ -218,7 +221,7 @@ mod tests {
                 assert_eq!(stored.highest().unwrap().map(|it| it.sequence), Some(sequence), "{name}");
             }
         }
-        // No component has the sign that those names have.
+        // Component names cannot contain the plus sign of those files.
         let files = fs::read_dir(folder.path().join("state")).unwrap();
         let files = files.map(|file| file.unwrap().file_name().into_string().unwrap());
         let others = files.filter(|file| !names.iter().any(|name| *file == format!("sequence-{name}")));
@@ -228,8 +231,8 @@ mod tests {
         }
     }
 
-    /// A full disk, here a name at which nothing can be written, keeps no node with a number from
-    /// its start. A first number has to be stored.
+    /// A full disk (here a path that cannot be written) does not prevent a node with a stored
+    /// number from starting. The first number must be stored.
     #[test]
     fn a_number_that_is_whole_is_read_although_nothing_can_be_written() {
         let folder = tempfile::TempDir::new().unwrap();

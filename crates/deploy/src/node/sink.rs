@@ -1,4 +1,4 @@
-//! Where a node's octets go: a file, standard output, or a command.
+//! Output of a node: a file, standard output, or a command.
 
 use std::fmt;
 use std::fs::File;
@@ -25,19 +25,19 @@ use crate::files::{Temporary, check_writable, folder, is_in_place, open_in_place
 use crate::mcuboot::{self, BadImage};
 use crate::output::hex;
 
-/// A node's output.
+/// Output of a node.
 #[derive(Debug)]
 pub(super) struct Output {
     to: To,
     admission: Admission,
-    /// Whether files are checked before they are handed on.
+    /// Check of complete files before they are handed on.
     images: Images,
     limits: Limits,
-    /// Why the last file was refused, for the node's operator.
+    /// Why the last file was refused, as text for the operator.
     refusal: Option<String>,
-    /// The SHA-256 that the present file is said to have.
+    /// SHA-256 that the sender announced for the current file.
     expected: Option<[u8; 32]>,
-    /// What comes at present.
+    /// The current file.
     coming: Option<Coming>,
     sha256: Sha256,
 }
@@ -46,12 +46,16 @@ pub(super) struct Output {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Images {
     Any,
-    /// Whole images for the boot loader MCUboot, of no lower version than the one that is there.
+    /// Only complete images for the boot loader MCUboot, of the same or a later version than the
+    /// image in place.
     Mcuboot,
 }
 
 impl Images {
-    /// Everything is here: may it go to its place? Otherwise it is thrown away.
+    /// Checks a complete file before it is handed on.
+    ///
+    /// # Errors
+    /// A [`Refusal`], after which the file is discarded, or the disk failed.
     fn look_at(self, partial: &mut Partial, place: Option<&Path>) -> io::Result<()> {
         if self == Self::Any {
             return Ok(());
@@ -76,11 +80,11 @@ impl Images {
     }
 }
 
-/// The image in `place`; `None` if there is no file or the file is no image, which every image may
-/// replace.
+/// The image in `place`; `None` if there is no file, or a file that is no image, which any image
+/// may replace.
 ///
 /// # Errors
-/// The file cannot be read, so nothing says whether the new image is older.
+/// The file cannot be read, so it is unknown whether the new image is older.
 fn image_in(place: &Path) -> io::Result<Option<mcuboot::Image>> {
     let unread = |error: io::Error| {
         let message = format!(
@@ -102,21 +106,25 @@ fn image_in(place: &Path) -> io::Result<Option<mcuboot::Image>> {
 
 const WHOLE: &str = "with --pipe, give a --spool; otherwise an --out that is a file";
 
-/// What may come.
+/// Limits on files.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
-    /// Octets of a file.
+    /// Maximum length of a file, in bytes.
     pub(super) size: u64,
-    /// Octets that stay free on the disk.
+    /// Disk space to leave free, in bytes.
     pub(super) reserve: u64,
 }
 
-/// Octets of a journal, with the one that takes its place.
+/// Space for a journal and for its replacement, in bytes.
 const JOURNALS: u64 = 128 << 10;
 
 impl Limits {
-    /// Whether a file of `length` octets finds room in `folder`, where it shall take the place of
-    /// what `part` occupies; if not, the figures.
+    /// Whether `folder` has space for a file of `length` bytes, counting the blocks that `part`
+    /// already occupies.
+    ///
+    /// # Errors
+    /// The outer error: the disk cannot be examined. The inner error: the figures of a disk without
+    /// enough space.
     fn leave_room(&self, length: u64, folder: &Path, part: &Path) -> io::Result<Result<(), String>> {
         let occupied = part.metadata().map_or(0, |part| part.blocks() * 512);
         let there = free(folder)?.saturating_add(occupied);
@@ -132,56 +140,56 @@ impl Limits {
     }
 }
 
-/// Bytes of the disk of `folder` that are free for this user.
+/// Disk space in `folder` that this user may fill, in bytes.
 pub(super) fn free(folder: &Path) -> io::Result<u64> {
     let disk = rustix::fs::statvfs(folder)?;
     Ok(disk.f_bavail.saturating_mul(disk.f_frsize))
 }
 
-/// Where files go.
+/// Destination of files.
 #[derive(Debug)]
 enum To {
-    /// A file that is there whole or not at all.
+    /// A regular file, replaced only when the new one is complete.
     File(PathBuf),
-    /// A device, a pipe or an open descriptor: it is written to where it stands.
+    /// A device, a pipe or an open descriptor, written in place.
     Special(PathBuf),
     Stdout,
     Command {
         text: String,
-        /// A file that says which it is is put together there first.
+        /// Path at which a file with a known digest is collected before the command starts.
         spool: Option<PathBuf>,
     },
 }
 
-/// Where the present file goes meanwhile.
+/// Where the bytes of the current file go until it is complete.
 #[derive(Debug)]
 enum Coming {
-    /// Beside its place, to be lost with everything else.
+    /// A temporary file, which is lost if the transfer is interrupted.
     Temporary(Temporary),
-    /// Beside its place, and what is there stays there.
+    /// A part with a journal, which survives an interruption.
     Kept(Partial),
-    /// It came before; its sender has not heard.
+    /// The file was handed on earlier; only its sender does not know.
     Done,
     Special(File),
     Stdout,
     Command(Running),
 }
 
-/// What has come of a file that can be gone on with. What is there is made certain when this is
-/// dropped.
+/// The received part of a resumable file. Dropping it makes a last checkpoint.
 #[derive(Debug)]
 struct Partial {
     journal: Journal<Beside>,
     subject: Subject,
-    /// When the last checkpoint was over, and how long it took.
+    /// When the last checkpoint ended, and how long it took.
     checkpoint: Instant,
     took: Duration,
 }
 
-/// So many octets, or what came in so long, may have to be sent again after a power cut.
+/// Bytes, or time, between checkpoints: at most this much must be sent again after a power cut.
 const CHECKPOINT_EVERY: u64 = 1 << 20;
 const CHECKPOINT_AFTER: Duration = Duration::from_secs(1);
-/// A slow disk has so many times as long for what comes as for making it certain.
+/// Between two checkpoints a slow disk gets at least this multiple of the time that a checkpoint
+/// takes. Otherwise it would spend most of its time on checkpoints.
 const CHECKPOINT_PART: u32 = 8;
 
 impl Partial {
@@ -198,7 +206,10 @@ impl Partial {
         Ok(())
     }
 
-    /// Everything is here: is it what was said? Otherwise it is thrown away.
+    /// Checks a complete file against its announced digest.
+    ///
+    /// # Errors
+    /// The digest differs and the file is discarded, or the disk failed.
     fn verify(&mut self, digest: [u8; 32]) -> io::Result<()> {
         self.journal.checkpoint()?;
         if digest == self.subject.digest {
@@ -213,20 +224,20 @@ impl Partial {
 
 impl Drop for Partial {
     fn drop(&mut self) {
-        // If it cannot be, less counts.
+        // If the checkpoint fails, the last one counts and more is sent again.
         let _ = self.journal.checkpoint();
         let _ = self.journal.release();
     }
 }
 
-/// A command, with all that it has started. It is killed when this is dropped: the end of its input
+/// A running command with its process group. Dropping it kills the group: closing the input instead
 /// would look like the end of the file.
 #[derive(Debug)]
 struct Running(Child);
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // `None` once it has ended: then the number may be somebody else's.
+        // `None` after the process has ended: its number may then belong to another process.
         let id = self.0.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
         if let Some(group) = id {
             let _ = kill_process_group(group, Signal::KILL);
@@ -235,7 +246,7 @@ impl Drop for Running {
 }
 
 impl Output {
-    /// A command if there is one, a file otherwise.
+    /// Creates an output to a command, or without one to a file.
     pub(super) fn new(out: Option<&Path>, pipe: Option<&str>, spool: Option<&Path>) -> Result<Self, Error> {
         let to = match (out, pipe) {
             (_, Some(text)) => {
@@ -266,8 +277,7 @@ impl Output {
         })
     }
 
-    /// Gives back the disk space that a node that was killed had reserved for the rest of an
-    /// unfinished file.
+    /// Releases the disk space that a killed node had reserved for an unfinished file.
     ///
     /// # Errors
     /// The disk failed.
@@ -279,12 +289,12 @@ impl Output {
         }
     }
 
-    /// Takes only files within `limits`.
+    /// Accepts only files within `limits`.
     pub(super) fn within(self, limits: Limits) -> Self {
         Self { limits, ..self }
     }
 
-    /// Takes only files that one of `signers` has signed, if there are any.
+    /// Accepts only files that one of `signers` has signed, unless there are none.
     pub(super) fn signed_by(mut self, signers: Vec<VerifyingKey>) -> Result<Self, Error> {
         if !signers.is_empty() && !self.is_whole() {
             return Err(Error::input(
@@ -296,14 +306,14 @@ impl Output {
         Ok(self)
     }
 
-    /// Takes only files with a manifest for this device; the numbers of those that were taken are
-    /// in `state`.
+    /// Accepts only files with a manifest for this device. The highest sequence number is stored in
+    /// `state`.
     pub(super) fn for_device(mut self, device: OwnDevice, state: Option<&Path>) -> Result<Self, Error> {
         self.admission.for_device(device, state)?;
         Ok(self)
     }
 
-    /// Takes only what `images` says.
+    /// Accepts only the kind of files that `images` names.
     pub(super) fn only(self, images: Images) -> Result<Self, Error> {
         if images == Images::Mcuboot && !self.is_whole() {
             return Err(Error::input(
@@ -314,28 +324,28 @@ impl Output {
         Ok(Self { images, ..self })
     }
 
-    /// Changes whose signatures it wants.
+    /// The signers that the output requires. The returned handle can replace them.
     pub(super) fn signers(&self) -> Signers {
         self.admission.signers.clone()
     }
 
-    /// A command that gets octets as they come would have them before it is known that they are
-    /// those that were announced.
+    /// Whether files are checked before they are handed on. A command without a spool would receive
+    /// bytes before their digest is known.
     fn is_whole(&self) -> bool {
         matches!(self.to, To::File(_) | To::Command { spool: Some(_), .. })
     }
 
-    /// Why the last file was refused, if the output has refused it.
+    /// Why the output refused the last file; `None` if it did not.
     pub(super) fn refusal(&self) -> Option<&str> {
         self.refusal.as_deref()
     }
 
-    /// Of what has come of the present file.
+    /// SHA-256 of the bytes received so far, in hexadecimal.
     pub(super) fn sha256(&self) -> String {
         hex(&self.sha256.clone().finalize())
     }
 
-    /// Goes on with what there is of a file, or begins with it.
+    /// Resumes a file from what the disk holds of it, or starts it.
     async fn resume(
         &mut self,
         beside: Beside,
@@ -348,13 +358,13 @@ impl Output {
         let mut found = journal.find(offer, discard)?;
         if matches!(found, Found::Done | Found::Placed) {
             let there = match &place {
-                // It may have been replaced since.
+                // The file may have been replaced since, so compare its digest.
                 Some(place) => {
                     let as_long = place.metadata().is_ok_and(|file| file.len() == offer.length);
                     self.sha256 = if as_long { hash(place, offer.length).await? } else { Sha256::new() };
                     as_long && self.sha256.clone().finalize()[..] == offer.digest
                 }
-                // A command has ended well, or it has not been told.
+                // A command has either confirmed the file, or must get it again.
                 None => found == Found::Done,
             };
             if there {
@@ -370,12 +380,14 @@ impl Output {
             }
             Found::Done | Found::Placed => 0,
         };
-        // What is there stays if the file would not fit in its place.
+        // Check the space before the old part is truncated: if the file does not fit, the part
+        // stays.
         if let Err(figures) = self.limits.leave_room(offer.length, folder(&part), &part)? {
             self.refusal = Some(figures);
             return Err(io::ErrorKind::StorageFull.into());
         }
         journal.restart(offer, from)?;
+        // Reserve the space now, so that a full disk is reported before the sender sends the file.
         journal.disk().reserve(offer.length)?;
         self.sha256 = if from > 0 { hash(&part, from).await? } else { Sha256::new() };
         self.coming = Some(Coming::Kept(Partial {
@@ -388,7 +400,8 @@ impl Output {
     }
 }
 
-/// What a file's first octets are, a piece at a time: others have their turn between two.
+/// Hashes the first `octets` bytes of a file in pieces, and yields between pieces so that other
+/// transfers proceed.
 async fn hash(path: &Path, octets: u64) -> io::Result<Sha256> {
     let mut file = File::open(path)?;
     let mut piece = vec![0; 256 << 10];
@@ -406,24 +419,29 @@ async fn hash(path: &Path, octets: u64) -> io::Result<Sha256> {
     Ok(sha256)
 }
 
-/// Starts a command with that on its standard input.
+/// Starts a shell command in its own process group, with `input` as its standard input.
 fn start(text: &str, transfer: TransferId, input: Stdio) -> io::Result<Running> {
     let mut command = Command::new("sh");
+    // `sh` gets a process group of its own, so that dropping `Running` kills everything that it
+    // started.
     command.args(["-c", text]).env("ANABRANCH_TRANSFER", format!("{:016x}", transfer.0));
     Ok(Running(command.stdin(input).process_group(0).spawn()?))
 }
 
-/// Waits for a command's good end.
+/// Closes the command's input and waits until it succeeds.
+///
+/// # Errors
+/// It failed or was killed.
 async fn end(mut running: Running) -> io::Result<()> {
     drop(running.0.stdin.take());
     let status = running.0.wait().await?;
     if status.success() { Ok(()) } else { Err(io::Error::other(format!("it ended with {status}"))) }
 }
 
-/// How long a command that reads no more may take to end, so that its exit status is known.
+/// Time limit for a command that stopped reading to exit, so that its exit status can be reported.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
-/// How a command ended that did not read all of the file; `None` if it still runs.
+/// The exit status of a command that did not read the whole file; `None` if it still runs.
 async fn ended_early(running: &mut Running) -> Option<io::Error> {
     let status = tokio::time::timeout(LAST_WORDS, running.0.wait()).await.ok()?.ok()?;
     Some(io::Error::other(format!("it ended with {status} before it had read the whole file")))
@@ -438,7 +456,8 @@ impl Sink for Output {
             self.refusal = Some(self.admission.why_not(reason));
             return Ok(Verdict::Refuse(reason, 0));
         }
-        // Only what says which file it is is kept beside its place, where it can be looked at.
+        // A file without a digest is not collected in a part file, so it could not be checked as an
+        // image.
         if self.images == Images::Mcuboot && offer.file.is_none() {
             self.refusal = Some("the sender gave no SHA-256, which --mcuboot needs".to_owned());
             return Ok(Verdict::Refuse(RefuseReason::Image, 0));
@@ -493,15 +512,15 @@ impl Sink for Output {
                 },
                 None => Err(io::ErrorKind::NotFound.into()),
             },
-            // Nothing follows what is whole.
+            // No byte can follow a complete file.
             Some(Coming::Done) | None => Err(io::ErrorKind::NotFound.into()),
         }
     }
 
     async fn finish(&mut self) -> io::Result<()> {
         let digest: [u8; 32] = self.sha256.clone().finalize().into();
-        // What has been kept is checked, and thrown away, by itself; what was done before was
-        // checked then.
+        // A kept part is verified and discarded below. A file that was handed on earlier was
+        // verified then.
         let wrong = self.expected.is_some_and(|expected| expected != digest);
         if wrong && !matches!(self.coming, Some(Coming::Kept(_) | Coming::Done)) {
             self.coming = None;
@@ -513,10 +532,12 @@ impl Sink for Output {
         match (&self.to, self.coming.take()) {
             (To::File(path), Some(Coming::Temporary(file))) => {
                 file.place()?;
-                // The name is there after a power cut once the folder is written.
+                // The new name survives a power cut only after its folder is synced.
                 File::open(folder(path))?.sync_all()
             }
             (To::File(path), Some(Coming::Kept(mut partial))) => {
+                // In this order: a file with the wrong digest or an unsuitable image must neither
+                // store its number nor get its place.
                 partial.verify(digest)?;
                 self.images.look_at(&mut partial, Some(path))?;
                 let settle = |_: &mut Beside| self.admission.settle();
@@ -539,7 +560,7 @@ impl Sink for Output {
             }
             (_, Some(Coming::Command(running))) => end(running).await,
             (_, Some(Coming::Stdout)) => io::stdout().lock().flush(),
-            // It may have come before anyone asked for manifests.
+            // The file may have been received before the node required manifests.
             (_, Some(Coming::Done)) => self.admission.settle(),
             (_, Some(Coming::Special(_))) => Ok(()),
             (_, Some(Coming::Temporary(_) | Coming::Kept(_)) | None) => Err(io::ErrorKind::NotFound.into()),
@@ -551,16 +572,16 @@ impl Sink for Output {
     }
 }
 
-/// What is refused now would be refused again, and must not keep other files out. After another
-/// error the same push goes on.
+/// Discards a file that was refused: it would be refused again, and would block other files. After
+/// any other error the part stays, so that the same push can resume.
 fn throw_away(partial: &mut Partial, error: &io::Error) {
     if error.get_ref().is_some_and(|within| within.is::<Refusal>()) {
-        // If it cannot be, `--restart` throws it away.
+        // If discarding fails, `--restart` can still discard the part.
         let _ = partial.journal.throw_away();
     }
 }
 
-/// A sender can be told that there is no room, and come again when there is.
+/// Converts a full disk to a refusal: the sender is told, and can try again when there is space.
 fn no_room(error: io::Error) -> io::Result<Verdict> {
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {

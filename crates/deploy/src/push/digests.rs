@@ -1,9 +1,8 @@
-//! What files were when they were last read through, so that a file that goes to many nodes is not
-//! read twice for each.
+//! Caches the digests of files, so that a file for many nodes is read only once.
 //!
-//! A file is known again by its device, inode, length and the times of its last changes. That is no
-//! proof, and need not be one: the node compares what has come with the digest that was announced,
-//! and throws away what is something else.
+//! A file is recognised by its device, inode, length and modification times. That is no proof, and
+//! none is needed: the node compares the received bytes with the announced digest and discards a
+//! file that does not match.
 
 #![expect(clippy::disallowed_types, reason = "times of files are of the day")]
 
@@ -19,14 +18,14 @@ use serde::{Deserialize, Serialize};
 use crate::error::Error;
 use crate::files::{digest, write_whole};
 
-/// So many files are remembered, those that were read last.
+/// Limit on the stored digests; the files that were read last are kept.
 const MOST: usize = 64;
 
-/// A file that was changed so shortly before may have been changed again without a later time:
-/// clocks of file systems tick every few milliseconds, some every other second.
+/// A file changed within this time may change again without a new modification time: clocks of file
+/// systems tick every few milliseconds, some only every other second.
 const SETTLED: Duration = Duration::from_secs(3);
 
-/// A file as it is found.
+/// The attributes by which a file is recognised.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 struct Look {
     device: u64,
@@ -48,7 +47,7 @@ impl Look {
         }
     }
 
-    /// Whether another change would show.
+    /// Whether a further change would show in the modification times.
     fn is_settled(&self, now: SystemTime) -> bool {
         let now = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let seconds = self.changed.0.max(self.modified.0);
@@ -63,7 +62,7 @@ struct Known {
     sha256: [u8; 32],
 }
 
-/// The digests that one file keeps, the latest last. Without a place, nothing is kept.
+/// The stored digests, latest last. Without a place nothing is stored.
 #[derive(Debug)]
 pub(super) struct Digests {
     place: Option<PathBuf>,
@@ -71,7 +70,7 @@ pub(super) struct Digests {
 }
 
 impl Digests {
-    /// Those of a folder. What cannot be read is as good as nothing.
+    /// Opens the cache of a folder. An unreadable cache counts as empty.
     pub(super) fn open(folder: Option<&Path>) -> Self {
         let place = folder.map(|folder| folder.join("digests.json"));
         let read = place.as_ref().and_then(|place| std::fs::read(place).ok());
@@ -79,7 +78,8 @@ impl Digests {
         Self { place, known }
     }
 
-    /// A file and what it is; it is read through if that is not known, or is to be known `anew`.
+    /// Opens a file and returns its digest. The file is read if its digest is not stored, or if
+    /// `anew` is set.
     pub(super) fn of(&mut self, path: &Path, anew: bool) -> Result<(File, FileDigest), Error> {
         let unreadable =
             |e: io::Error| Error::unreadable(path, &e).with_hint("name a file that you may read");
@@ -93,6 +93,8 @@ impl Digests {
         }
         let (file, digest) = digest(path)?;
         let after = Look::at(&file.metadata().map_err(unreadable)?);
+        // Store the digest only if the file did not change while it was read, and if a later change
+        // cannot go unnoticed.
         if before == after && digest.length == after.bytes && after.is_settled(SystemTime::now()) {
             self.remember(after, digest.sha256);
         }
@@ -106,7 +108,7 @@ impl Digests {
         self.keep();
     }
 
-    /// It may not have been what it was taken for.
+    /// Removes a digest that turned out to be wrong.
     pub(super) fn forget(&mut self, file: &FileDigest) {
         let before = self.known.len();
         self.known.retain(|known| known.sha256 != file.sha256);
@@ -115,12 +117,13 @@ impl Digests {
         }
     }
 
-    /// Two pushes that do so at once lose what one of them has found, which is read again then.
+    /// Stores the cache. If two pushes do so at once, one entry is lost and that file is read again
+    /// later.
     fn keep(&self) {
         let Some(place) = &self.place else { return };
         let kept = place.parent().map_or(Ok(()), std::fs::create_dir_all);
         if kept.is_ok() {
-            // It only saves time.
+            // A failed write is ignored: the cache only saves time.
             let _ = write_whole(place, &serde_json::to_vec(&self.known).expect("plain data"));
         }
     }
@@ -131,8 +134,8 @@ mod tests {
     use super::*;
     use std::fs;
 
-    /// A file, and a folder that says of it what it is not: whoever answers with that has not read
-    /// it.
+    /// A file, and a cache folder with a wrong digest for it. A push that announces that digest has
+    /// not read the file.
     fn misremembered(folder: &Path) -> (PathBuf, FileDigest) {
         let path = folder.join("file");
         fs::write(&path, b"octets").expect("room");

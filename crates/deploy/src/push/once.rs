@@ -1,4 +1,4 @@
-//! Input that can be read once: standard input, a pipe, a device.
+//! Input that can be read only once: standard input, a pipe, a device.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -11,14 +11,14 @@ use sha2::{Digest, Sha256};
 use crate::error::Error;
 use crate::files::nameless;
 
-/// Bytes that are kept in memory. What is longer goes into a file without a name in the folder for
+/// Limit on the bytes kept in memory. A longer input goes to a nameless file in the folder for
 /// temporary files.
 const IN_MEMORY: usize = 16 << 20;
 
-/// Reads an input to its end, with memory that is bounded.
+/// Reads an input to its end, with bounded memory.
 ///
 /// # Errors
-/// It cannot be read, or is too long for the folder of temporary files.
+/// The input cannot be read, or does not fit in the folder for temporary files.
 pub(super) fn read(path: &Path) -> Result<(PushFile, FileDigest), Error> {
     let folder = std::env::temp_dir();
     let input: io::Result<Box<dyn Read>> = match path == Path::new("-") {

@@ -1,5 +1,4 @@
-//! The progress of a push on standard error: a bar for each gateway on a terminal, sparse lines
-//! elsewhere.
+//! Progress of a push on standard error: a bar per gateway on a terminal, otherwise sparse lines.
 
 use std::cell::Cell;
 #[cfg(feature = "bars")]
@@ -9,7 +8,7 @@ use anabranch_core::set::SessionReport;
 
 use crate::say;
 
-/// How the progress is shown.
+/// The progress display of a push.
 pub struct Bars(Look);
 
 enum Look {
@@ -28,7 +27,8 @@ impl Bars {
         Self(Look::None)
     }
 
-    /// `names` are the gateways' by id, `total` is in bytes.
+    /// Creates the display. `names` are the gateways' names by identifier; `total` is the file's
+    /// length in bytes.
     pub fn new(quiet: bool, names: Vec<String>, total: u64) -> Self {
         if quiet {
             return Self::none();
@@ -41,14 +41,14 @@ impl Bars {
         Self(Look::Lines { total, tenth: Cell::new(0) })
     }
 
-    /// Says something before the transfer begins.
+    /// Shows a line before the transfer begins.
     pub fn say(&self, line: &str) {
         if !matches!(self.0, Look::None) {
             say!("{line}");
         }
     }
 
-    /// Shows how far the sessions and the file are.
+    /// Updates the display with the sessions and the number of delivered bytes.
     pub fn update(&self, sessions: impl Iterator<Item = SessionReport>, delivered: u64) {
         match &self.0 {
             Look::None => {}
@@ -62,12 +62,12 @@ impl Bars {
             #[cfg(feature = "bars")]
             Look::Terminal(bars) => bars.update(sessions),
         }
-        // Nothing is drawn of sessions where there are no bars.
+        // Lines show only the file, not the sessions.
         #[cfg(not(feature = "bars"))]
         drop(sessions);
     }
 
-    /// Leaves the bars as they are.
+    /// Ends the display; bars stay as they are.
     pub fn finish(&self) {
         #[cfg(feature = "bars")]
         if let Look::Terminal(bars) = &self.0 {
@@ -88,7 +88,7 @@ mod terminal {
         total: u64,
         names: Vec<String>,
         all: MultiProgress,
-        /// By the gateway's id, in order of appearance.
+        /// Bars by gateway identifier, in order of appearance.
         bars: RefCell<Vec<(u16, ProgressBar)>>,
     }
 

@@ -1,4 +1,4 @@
-//! What a push has to say for itself.
+//! The report of a push.
 
 use std::fmt;
 
@@ -7,64 +7,67 @@ use anabranch_core::set::{SetAckStatus, StreamClose};
 use anabranch_net::set as net;
 use serde::Serialize;
 
-/// The result, as it is printed and as JSON.
+/// Result of a push, printed as text or JSON.
 #[derive(Debug, Serialize)]
 pub struct Report {
-    /// Octets of the file.
+    /// Length of the file in bytes.
     pub bytes: u64,
     /// SHA-256 of the file, in hexadecimal.
     pub sha256: String,
-    /// Octets that came out of the node's receive buffer, in order.
+    /// Number of bytes delivered in order.
     pub delivered_bytes: u64,
-    /// Of these; `None` of a deployed node, which does not say.
+    /// SHA-256 of the delivered bytes; `None` for a deployed node, which does not report it.
     pub delivered_sha256: Option<String>,
-    /// Octets of these that the node had already.
+    /// Number of delivered bytes that the node had from an earlier push.
     pub resumed_from: u64,
-    /// The node has the file, octet by octet; `None` if that is the node's word alone.
+    /// Whether the node's bytes equal the file's; `None` for a deployed node, where only the node
+    /// can tell.
     pub verified: Option<bool>,
-    /// The network's or the node's name.
+    /// Name of the network or of the node.
     pub network: String,
-    /// From the request until the last octet was delivered in order.
+    /// Time from the request until the last byte was delivered in order, in seconds.
     pub latency_s: Option<f64>,
-    /// From the request until the first session was open, or the file was delivered without one.
+    /// Time from the request until the first session was open, or until the file was delivered
+    /// without a session, in seconds.
     pub establishment_s: Option<f64>,
-    /// Bytes that were carried, over the latency, in bit/s.
+    /// Delivered bytes of this push divided by the latency, in bit/s.
     pub goodput_bit_per_s: Option<f64>,
-    /// One line per gateway.
+    /// One entry per gateway.
     pub gateways: Vec<GatewayLine>,
-    /// Other schemes on the same network; empty unless asked for.
+    /// Results of other schemes on the same network; empty without `--compare`.
     pub compare: Vec<Compared>,
 }
 
-/// What one gateway did.
+/// Result of one gateway.
 #[derive(Debug, Serialize)]
 pub struct GatewayLine {
-    /// Its name or address.
+    /// Name or address.
     pub name: String,
-    /// The state of its last session.
+    /// State of its last session.
     pub state: &'static str,
-    /// Octets of the file that it was given, copies included.
+    /// Number of file bytes handed to it, copies included.
     pub bytes: u64,
-    /// From writing a chunk to the node's acknowledgement of it, smoothed.
+    /// Smoothed time from writing a chunk to the node's acknowledgement, in seconds.
     pub srtt_s: Option<f64>,
-    /// Segments that TCP sent again, on both halves; to a deployed gateway on the first, since it
-    /// does not say.
+    /// Number of segments that TCP retransmitted on both halves; for a deployed gateway only on the
+    /// first half, since the gateway does not report the second.
     pub retransmissions: u64,
 }
 
-/// One scheme on the same network.
+/// Result of one scheme on the same network.
 #[derive(Debug, Serialize)]
 pub struct Compared {
-    /// The scheme's name.
+    /// Name of the scheme.
     pub scheme: &'static str,
     /// Number of gateways.
     pub gateways: u32,
-    /// `None` if it did not deliver.
+    /// Latency in seconds; `None` if the file was not delivered.
     pub latency_s: Option<f64>,
 }
 
 impl Report {
-    /// Of a transfer to a deployed node: `names` are those of gateways, by id.
+    /// Creates the report of a transfer to a deployed node. `names` are the gateways' names by
+    /// identifier.
     pub fn of_deployed(push: &net::Push, network: String, file: (&str, u64), names: &[String]) -> Self {
         let (sha256, bytes) = file;
         let latency_s = push.latency().map(|d| d.as_secs_f64());
@@ -94,7 +97,7 @@ impl Report {
     }
 }
 
-/// The state of a session as a word.
+/// Name of a session's state.
 pub fn state_name(state: State) -> &'static str {
     match state {
         State::Calling | State::OpenWait { .. } => "opening",
@@ -157,7 +160,7 @@ impl fmt::Display for Report {
             let GatewayLine { name, bytes, retransmissions, state, .. } = gateway;
             writeln!(f, "{name:<width$} {bytes:>10} {share:>5} % {srtt:>10} {retransmissions:>7}  {state}")?;
         }
-        // Of a transfer that failed, some octets may not even have left this host.
+        // After a failure, some bytes may not even have left this host.
         let needed = self.bytes.saturating_sub(self.resumed_from);
         let copies = self.latency_s.map_or(0, |_| carried.saturating_sub(needed));
         if copies > 0 {

@@ -1,5 +1,4 @@
-//! What a push remembers until its file is delivered: which file was to go where, under which
-//! transfer's number.
+//! Stores unfinished pushes: which file goes to which node, and under which transfer identifier.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -16,31 +15,35 @@ use crate::error::Error;
 use crate::files::{is_read_once, usual_folder, write_private};
 use crate::say;
 
-/// A push that has not come to its end.
+/// An unfinished push.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 struct Pending {
     node: String,
     path: PathBuf,
     sha256: String,
     bytes: u64,
-    /// In hexadecimal.
+    /// Transfer identifier in hexadecimal.
     transfer: String,
 }
 
-/// The file that remembers one push. Without a place, nothing is remembered.
+/// The file that stores one push. Without a place nothing is stored.
 #[derive(Debug)]
 pub(super) struct Memory {
     place: Option<PathBuf>,
-    /// There was none before this push.
+    /// No earlier push was stored.
     fresh: bool,
-    /// Locked while this push is under way: a second one with the same number would end the
-    /// sessions of the first, whose keys the node forgets when it is greeted again.
+    /// Locked while this push runs. A second push with the same identifier would end the sessions
+    /// of the first, whose keys the node forgets at a new greeting.
     _lock: Option<File>,
 }
 
 impl Memory {
-    /// Remembers the push of `arguments.file` to `node`; the number under which it goes on, if it
-    /// was interrupted.
+    /// Stores the push of `arguments.file` to `node`. Returns the transfer identifier to use: that
+    /// of an interrupted push of the same file, or `new`.
+    ///
+    /// # Errors
+    /// The file of `--state` cannot be written, or another push of the same transfer is in
+    /// progress.
     pub(super) fn open(
         arguments: &Arguments,
         node: SocketAddr,
@@ -48,7 +51,8 @@ impl Memory {
         new: TransferId,
     ) -> Result<(Self, TransferId), Error> {
         let nowhere = Self { place: None, fresh: true, _lock: None };
-        // What is read once cannot be pushed again. A pipe has no path of its own either.
+        // An input that can be read only once cannot be pushed again, and a pipe has no path of its
+        // own.
         if is_read_once(&arguments.file) {
             return Ok((nowhere, new));
         }
@@ -56,20 +60,23 @@ impl Memory {
         let file = &arguments.file;
         let path = fs::canonicalize(file).map_err(|e| Error::unreadable(file, &e))?;
         if path.to_str().is_none() {
-            // JSON has no other text.
+            // A path that is not UTF-8 has no JSON form.
             if !arguments.quiet {
                 say!("an interrupted push will not be remembered: the file's path is not UTF-8");
             }
             return Ok((nowhere, new));
         }
         let node = node.to_string();
+        // One file per node and path. Its name is a hash, since paths contain slashes.
         let name = Sha256::digest([node.as_bytes(), b"\0", path.as_os_str().as_encoded_bytes()].concat());
         let name: String = name.iter().take(12).map(|o| format!("{o:02x}")).collect();
         let place = folder.join(format!("push-{name}.json"));
-        // Of two that begin at once, the second shall see what the first has written.
+        // Take turns: of two pushes that start at once, the second must see what the first has
+        // written.
         let _turn = fs::create_dir_all(&folder).and_then(|()| turn(&folder));
         let earlier = lock(&place)?;
         let pending = read(&place).map_err(|e| Error::unreadable(&place, &e))?;
+        // The hash in the name is truncated, so compare node and path as well.
         let pending = pending.filter(|pending| pending.node == node && pending.path == path);
         if let (Some(pending), false) = (pending, arguments.restart) {
             if (pending.sha256.as_str(), pending.bytes) != (sha256, bytes) {
@@ -89,7 +96,7 @@ impl Memory {
                 Ok((Self { place: Some(place), fresh: true, _lock }, new))
             }
             Err(error) if arguments.state.is_some() => Err(error),
-            // Nobody has asked for it.
+            // The user did not ask for a state folder, so a failure is only a warning.
             Err(error) => {
                 if !arguments.quiet {
                     say!("an interrupted push will not be remembered: {error}");
@@ -99,34 +106,38 @@ impl Memory {
         }
     }
 
-    /// There is nothing to go on with.
+    /// Removes the stored push: it is delivered or cannot resume.
     pub(super) fn forget(&self) {
         if let Some(place) = &self.place {
             let _ = fs::remove_file(place);
         }
     }
 
-    /// Nothing of this file can have come there. An earlier push of it may have left something.
+    /// Removes the stored push if the node cannot hold any of its bytes, which is so unless an
+    /// earlier push was stored.
     pub(super) fn forget_if_fresh(&self) {
         if self.fresh {
             self.forget();
         }
     }
 
-    /// An interrupted push can go on.
+    /// Whether an interrupted push could resume.
     pub(super) fn remembers(&self) -> bool {
         self.place.is_some()
     }
 }
 
-/// Waits for the lock of a folder. Another user who may open a file can lock it and block pushes,
-/// so the lock is a file of its owner alone, as the files of pushes are.
+/// Waits for the lock of a folder. The lock is a private file, as those of pushes are: another user
+/// who could open it could also lock it and block pushes.
 fn turn(folder: &Path) -> io::Result<File> {
     let lock = File::options().create(true).append(true).mode(0o600).open(folder.join("push.lock"))?;
     lock.lock().map(|()| lock)
 }
 
-/// Locks what is there, if the file system can; another push holds it if that fails.
+/// Locks a file, where the file system supports it.
+///
+/// # Errors
+/// Another push holds the lock.
 fn lock(place: &Path) -> Result<Option<File>, Error> {
     let Ok(file) = File::open(place) else { return Ok(None) };
     match file.try_lock() {
@@ -141,7 +152,7 @@ fn lock(place: &Path) -> Result<Option<File>, Error> {
 
 fn read(place: &Path) -> io::Result<Option<Pending>> {
     match fs::read(place) {
-        // One that we did not write tells nothing.
+        // Content that this program did not write is ignored.
         Ok(octets) => Ok(serde_json::from_slice(&octets).ok()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
@@ -154,7 +165,7 @@ fn write(place: &Path, pending: &Pending) -> Result<(), Error> {
     write_private(place, &serde_json::to_vec(pending).expect("plain data"))
 }
 
-/// Where a push may remember something.
+/// The folder for stored pushes; `None` with `--no-resume` or without a home folder.
 pub(super) fn folder(arguments: &Arguments) -> Option<PathBuf> {
     if arguments.no_resume { None } else { arguments.state.clone().or_else(usual_folder) }
 }

@@ -1,4 +1,4 @@
-//! 10,000 sessions at once through one gateway, and the memory of an idle session there.
+//! Tests 10,000 concurrent sessions through one gateway, and the memory of an idle session there.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -21,18 +21,18 @@ use tempfile::TempDir;
 use crate::programs;
 
 const SESSIONS: usize = 10_000;
-/// Calls that are under way at once: less than the gateway lets be half open.
+/// Number of concurrent calls: less than the gateway's limit on half-open sessions.
 const AT_ONCE: usize = 50;
-/// Descriptors: two for each session, and [`SPARE`].
+/// Number of descriptors: two per session, and [`SPARE`].
 const DESCRIPTORS: u64 = 2 * SESSIONS as u64 + SPARE;
-/// Descriptors for the rest of this process: under plain `cargo test` the other tests of this crate
+/// Descriptors for the rest of this process: with plain `cargo test` the other tests of this crate
 /// run in it too.
 const SPARE: u64 = 1_000;
-/// Octets that an idle session may take at the gateway.
+/// Limit on the memory of an idle session at the gateway, in bytes.
 const MOST: usize = 8_000;
 
-/// Number of sessions that this host's limit on descriptors lets one process hold. A privileged
-/// process raises the limit.
+/// Number of sessions that this host's limit on descriptors permits. A privileged process raises
+/// the limit.
 fn sessions() -> usize {
     let now = getrlimit(Resource::Nofile);
     let raised =
@@ -45,14 +45,14 @@ fn sessions() -> usize {
     SESSIONS.min(most.saturating_sub(SPARE) as usize / 2 / AT_ONCE * AT_ONCE)
 }
 
-/// Octets of memory that a process has to itself.
+/// Private memory of a process in bytes.
 fn resident(process: u32) -> usize {
     let status = fs::read_to_string(format!("/proc/{process}/status")).expect("it lives");
     let line = status.lines().find(|line| line.starts_with("RssAnon:")).expect("every kernel says so");
     line.split_whitespace().nth(1).and_then(|kib| kib.parse::<usize>().ok()).expect("a number") << 10
 }
 
-/// Octets that the kernel of this host has in slabs: sockets, files, and what watches them.
+/// Slab memory of this host's kernel in bytes: sockets, files, and their watchers.
 fn slabs() -> usize {
     let info = fs::read_to_string("/proc/meminfo").expect("every kernel has it");
     let line = info.lines().find(|line| line.starts_with("Slab:")).expect("every kernel says so");
@@ -73,13 +73,13 @@ fn key(folder: &Path, name: &str) -> SecretKey {
     }
 }
 
-/// Greetings of one sender have numbers that grow.
+/// A greeting number; the numbers of one sender grow.
 fn number() -> u64 {
     static NUMBER: AtomicU64 = AtomicU64::new(1);
     NUMBER.fetch_add(1, Ordering::Relaxed)
 }
 
-/// Who the sender is; the node has been greeted, in memory.
+/// Keys of the sender, after a greeting of the node in memory.
 fn sender(own: SecretKey) -> Arc<SenderKeys> {
     let node = SecretKey::from_octets([3; 32]);
     let who = WhoMay { own: Some(node.clone()), senders: vec![own.public()], shared: Vec::new() };
@@ -90,7 +90,7 @@ fn sender(own: SecretKey) -> Arc<SenderKeys> {
     sender
 }
 
-/// A session that is greeted and not answered yet.
+/// Opens a session and sends its greeting, without waiting for the answer.
 fn call(
     sender: &Arc<SenderKeys>,
     gateway: (SocketAddr, PublicKey),
@@ -147,8 +147,7 @@ fn ten_thousand_sessions_through_one_gateway_hold() {
         "10000",
         "--memory",
         "320 MiB",
-        // On a busy machine it takes long until the last session is there, and the first one waits
-        // for it.
+        // On a busy machine the last session opens late, and the first one waits for it.
         "--idle",
         "1 h",
         "--quiet",
@@ -166,21 +165,21 @@ fn ten_thousand_sessions_through_one_gateway_hold() {
     });
     let mut near = Vec::new();
     while near.len() < sessions {
-        // A number of a session is good once under the same keys.
+        // Session numbers must not repeat with the same keys.
         let sender = sender(own.clone());
         let calls: Vec<_> = (0..AT_ONCE as u8).map(|n| call(&sender, there, node, n)).collect();
         near.extend(calls.into_iter().map(answered));
     }
     let mut far = accepting.join().expect("all have come");
     let each = (resident(gateway.child.id()) - before) / sessions;
-    // Half of the sockets are not the gateway's. The kernel's part is no promise of ours, and
-    // whatever else runs here has slabs too.
+    // Half of the sockets are not the gateway's. The kernel's memory is only printed: other
+    // programs have slabs too.
     let kernel = slabs().saturating_sub(slabs_before) / sessions / 2;
     println!(
         "{sessions} sessions: {each} octets each at the gateway, and about {kernel} of the kernel's for its two sockets"
     );
 
-    // Which is whose: JOIN and the first record, then a number.
+    // Identifies each session by JOIN, the first record, and a number.
     for (i, socket) in near.iter_mut().enumerate() {
         socket.write_all(&(i as u32).to_be_bytes()).expect("it holds");
     }
@@ -202,5 +201,5 @@ fn ten_thousand_sessions_through_one_gateway_hold() {
     assert!(each <= MOST, "{each} octets for an idle session");
 }
 
-/// Octets of a JOIN.
+/// Length of a JOIN in bytes.
 const JOIN: usize = 11;

@@ -1,5 +1,5 @@
-//! A C program with the static library receives what `push` sends through three gateways, all as
-//! processes of their own.
+//! Tests of a C program with the static library that receives from `push` through three gateways,
+//! all as separate processes.
 
 use std::env;
 use std::fs;
@@ -25,13 +25,13 @@ use anabranch_wire::set::{
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-/// The bounds of all memory beside that of the TCP stack.
+/// Limit on all memory except that of the TCP stack, in bytes.
 const RAM: u64 = 16_000;
 const RAM_WITH_NOISE: u64 = 24_000;
-/// The bound of text, with encryption and the C library's parts that are linked.
+/// Limit on code size in bytes, with encryption and the linked parts of the C library.
 const TEXT: u64 = 128 << 10;
 
-/// A process that says where it listens, and is killed when the test is over.
+/// A process that prints where it listens, and is killed when the test is over.
 struct Process {
     child: Child,
     address: String,
@@ -68,16 +68,16 @@ fn anabranch(arguments: &[&str]) -> Command {
     command
 }
 
-/// The number behind `name` on a line of its own.
+/// The number after `name` on a line of its own.
 #[track_caller]
 fn figure(said: &[String], name: &str) -> u64 {
     let found = said.iter().find_map(|line| line.strip_prefix(name)?.split_whitespace().next()?.parse().ok());
     found.unwrap_or_else(|| panic!("no {name} in {said:?}"))
 }
 
-/// Pushes a file of so many octets into the C program, and returns how many gateways carried some
-/// of it, and what it said. With paths, each gateway is behind one of them, and the node behind
-/// all; without, all are on the loop device.
+/// Pushes a file of `octets` bytes into the C program. Returns the number of gateways that carried
+/// a part, and the program's output. With `paths`, each gateway is behind one path, and the node
+/// behind all; otherwise all are on the loopback device.
 fn receive(folder: &Path, receiver: &Path, octets: usize, paths: Option<&Paths>) -> (usize, Vec<String>) {
     fs::write(folder.join("file"), contents(octets)).expect("it can be written");
     let far = |command: &mut Command| match paths {
@@ -112,7 +112,7 @@ fn receive(folder: &Path, receiver: &Path, octets: usize, paths: Option<&Paths>)
     (carriers, said)
 }
 
-/// What the program took, against the bound.
+/// Checks the memory of the program against the limits.
 fn weigh(what: &str, kind: Kind, receiver: &Path, said: &[String]) {
     assert_eq!((figure(said, "rejected "), figure(said, "restarts ")), (0, 0), "{said:?}");
     let most = if kind == Kind::Noise { RAM_WITH_NOISE } else { RAM };
@@ -144,8 +144,8 @@ fn a_c_program_receives_a_file_in_sixteen_kilobytes() {
     }
 }
 
-/// On the loop device a segment is larger than the node's buffer, and nothing takes time: one
-/// session may do for all. Here are three paths, and each is too slow alone.
+/// On the loopback device a segment is larger than the node's buffer and transfers take no time, so
+/// one session may carry everything. Here are three paths, each too slow alone.
 #[test]
 fn a_c_program_receives_from_three_gateways_at_once() {
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -159,10 +159,10 @@ fn a_c_program_receives_from_three_gateways_at_once() {
     weigh("300000 octets on three paths", Kind::Plain, &receiver, &said);
 }
 
-/// How long a transfer of these tests has no news before it makes way.
+/// Idle limit of transfers in these tests, in milliseconds.
 const IDLE: &str = "900";
 
-/// The C program on the loop device, with one gateway.
+/// The C program on the loopback device, with one gateway.
 struct Rig {
     folder: tempfile::TempDir,
     gateway: Process,
@@ -184,7 +184,7 @@ impl Rig {
         Process::start(node.args(["-i", IDLE, "got", at, &gateway.address]).current_dir(folder))
     }
 
-    /// Whatever the state of the node is, it is gone.
+    /// Restarts the node, which loses its state.
     fn reboot(&mut self) {
         let address = self.node.address.clone();
         self.node.child.kill().expect("it is ours");
@@ -193,7 +193,7 @@ impl Rig {
     }
 
     fn push(&self, octets: &[u8], more: &[&str]) -> Child {
-        // Another push may be reading its own.
+        // Another push may be reading its own file.
         let name = format!("file-{:?}", octets.first());
         fs::write(self.folder.path().join(&name), octets).expect("it can be written");
         let to = ["push", &name, "--to", &self.node.address, "--quiet", "--insecure"];
@@ -205,7 +205,7 @@ impl Rig {
         push.spawn().expect("it starts")
     }
 
-    /// A push that is killed when the node has some of the file.
+    /// Starts a push and kills it when the node has a part of the file.
     fn killed_push(&self, octets: &[u8]) {
         let mut push = self.push(octets, &["--rate", "2Mbit/s"]);
         let part = self.folder.path().join("got.part");
@@ -218,7 +218,7 @@ impl Rig {
         assert!(!self.folder.path().join("got").exists(), "a part was published");
     }
 
-    /// What the node says until it ends, which is well and with this file.
+    /// Waits until the node ends successfully with this file, and returns its output.
     fn ends_with(mut self, octets: &[u8]) -> Vec<String> {
         let said: Vec<String> = self.node.errors.by_ref().lines().map_while(Result::ok).collect();
         assert!(self.node.child.wait().expect("it is ours").success(), "{said:?}");
@@ -228,7 +228,7 @@ impl Rig {
     }
 }
 
-/// A file that is unlike the others in every place.
+/// A file that differs from others at every byte.
 fn other(octets: usize) -> Vec<u8> {
     contents(octets).into_iter().map(|octet| !octet).collect()
 }
@@ -284,7 +284,7 @@ fn of_two_senders_at_once_the_first_delivers() {
     rig.ends_with(&first);
 }
 
-/// A sender that speaks SET itself: it announces `length` octets with this digest, and sends
+/// A sender that implements SET itself: it announces `length` bytes with this digest, and sends
 /// `octets`, without a gateway.
 fn forged_push(node: &str, length: u64, digest: [u8; 32], octets: &[u8]) {
     let transfer = TransferId(7);
@@ -306,7 +306,7 @@ fn forged_push(node: &str, length: u64, digest: [u8; 32], octets: &[u8]) {
     wire::data_header(Layout::Compact, &nowhere, 0, u64::MAX, octets.len() as u64, &mut says);
     says.extend_from_slice(octets);
     let mut session = TcpStream::connect(node).expect("it listens");
-    // The node may reset the stream before it has read all of it.
+    // The node may reset the stream before it has read everything.
     let _ = session.write_all(&says);
     let mut said = Vec::new();
     let end = session.read_to_end(&mut said);
@@ -327,7 +327,7 @@ fn octets_that_are_not_those_announced_are_not_published() {
     }
 }
 
-/// What the flash of examples/flash.c holds as a file, if its journal says that there is one.
+/// The file in the flash of examples/flash.c, if its journal records one.
 fn in_flash(image: &Path) -> Option<Vec<u8>> {
     const BLOCK: usize = 4096;
     let image = fs::read(image).expect("it is there");
@@ -336,24 +336,23 @@ fn in_flash(image: &Path) -> Option<Vec<u8>> {
     (valid && done).then(|| image[BLOCK..][..length].to_vec())
 }
 
-/// Programs on the loop device that may have keys: what each of them is given beside its other
-/// arguments.
+/// Programs on the loopback device, with the options for their keys, if they have any.
 struct Fleet {
     kind: Kind,
     folder: tempfile::TempDir,
     gateway: Process,
 }
 
-/// What a node in C is given with keys: it knows the sender by its public key or by one that both
-/// have, takes what `signer` has signed, and tells the sender the gateway's key.
+/// Key options of a C node: it knows the sender by public or pre-shared key, accepts files signed
+/// by `signer`, and tells the sender the gateway's key.
 const NODE_KEYS: [&str; 10] =
     ["-k", "node.key", "-s", "sender.pub", "-p", "both.key", "-v", "signer.pub", "-g", "gateway.pub"];
-/// What a push is given with keys: Noise IK, and NNpsk0.
+/// Key options of a push, for Noise IK and NNpsk0.
 const PUSH_KEYS: [[&str; 4]; 2] =
     [["--key", "sender.key", "--node-key", "node.pub"], ["--key", "sender.key", "--psk", "both.key"]];
 
 impl Fleet {
-    /// A gateway, the keys of all, and the example of this name.
+    /// Creates a gateway, all keys, and the example of this name.
     fn new(kind: Kind, example: &str) -> Option<Self> {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let here = folder.path();
@@ -380,7 +379,7 @@ impl Fleet {
         self.folder.path()
     }
 
-    /// The program in C that these words begin.
+    /// Starts the C program with these arguments.
     fn node(&self, words: &[&str], more: &[&str], out: &str) -> Process {
         let mut node = Command::new(words[0]);
         node.args(&words[1..]).args(more);
@@ -390,7 +389,7 @@ impl Fleet {
         Process::start(node.args([out, "127.0.0.1:0", &self.gateway.address]).current_dir(self.path()))
     }
 
-    /// Writes `file`, and with keys the signatures of the signer and of another.
+    /// Writes `file` and, with keys, the signatures of the signer and of another key.
     fn write(&self, octets: &[u8]) {
         fs::write(self.path().join("file"), octets).expect("it can be written");
         for signer in if self.kind == Kind::Noise { &["signer", "other"][..] } else { &[] } {
@@ -400,8 +399,8 @@ impl Fleet {
         }
     }
 
-    /// A push of `file`, not started yet; `keys` is one of [`PUSH_KEYS`], and the file is signed by
-    /// the signer.
+    /// A push of `file`, not started yet. `keys` is an index of [`PUSH_KEYS`]; the file is signed
+    /// by the signer.
     fn push(&self, to: &str, keys: usize) -> Command {
         self.push_signed(to, keys, "signer.sig")
     }
@@ -417,16 +416,16 @@ impl Fleet {
     }
 }
 
-/// The device that the examples are told to be.
+/// Identity of the device in the examples.
 const DEVICE: [&str; 2] = ["-d", "01010101010101010101010101010101:02020202020202020202020202020202"];
 
-/// What a signer says of `file` to that device.
+/// A manifest of `file` for that device.
 fn for_device(file: &[u8], sequence: u64) -> Manifest<'static> {
     let file = FileDigest { length: file.len() as u64, sha256: Sha256::digest(file).into() };
     Manifest { sequence, vendor: [1; 16], class: [2; 16], component: b"firmware", file, use_before: None }
 }
 
-/// Writes a manifest that `key` has signed.
+/// Writes a manifest signed by `key`.
 fn sign(here: &Path, out: &str, key: &str, manifest: &Manifest<'_>) {
     let keys = fs::read_to_string(here.join(key)).expect("it is there");
     let key = keys.lines().find_map(|line| line.parse().ok()).expect("a key");
@@ -434,14 +433,14 @@ fn sign(here: &Path, out: &str, key: &str, manifest: &Manifest<'_>) {
     fs::write(here.join(out), manifest.sign(&key)).expect("it can be written");
 }
 
-/// A device takes the files that its signer has signed for it, by both ways of Noise; of others its
-/// sender is told why not.
+/// A device accepts files that its signer has signed for it, with both Noise patterns. For other
+/// files the sender is told the reason.
 #[test]
 fn a_device_in_c_takes_what_its_signer_has_signed_for_it_and_no_older_file() {
     let Some(fleet) = Fleet::new(Kind::Noise, "receive") else { return };
     let here = fleet.path();
     for (keys, sequence) in [(0, 5), (1, u64::MAX)] {
-        // A restarted node has only what is in its file.
+        // A restarted node keeps only its file.
         let mut node = fleet.node(&["./receive"], &DEVICE, "got");
         let push = |manifest: &str| {
             let mut push = fleet.push(&node.address, keys);
@@ -463,7 +462,8 @@ fn a_device_in_c_takes_what_its_signer_has_signed_for_it_and_no_older_file() {
         ] {
             sign(here, out, key, &manifest);
         }
-        // Nobody has signed suit-text, which may be cut off: a third member of the envelope.
+        // No signature covers the suit-text member, a third member of the envelope, which may be
+        // cut off.
         let mut long = fs::read(here.join("good.suit")).expect("it is there");
         long[2] += 1;
         long.extend([0x17, 0x58, 200].into_iter().chain([b' '; 200]));
@@ -493,7 +493,7 @@ fn a_device_in_c_takes_what_its_signer_has_signed_for_it_and_no_older_file() {
     }
 }
 
-/// A number that was stored is not taken for none when it is damaged.
+/// A damaged sequence number does not count as missing.
 #[test]
 fn a_device_in_c_does_not_start_with_a_damaged_number() {
     let Some(fleet) = Fleet::new(Kind::Noise, "receive") else { return };
@@ -506,33 +506,33 @@ fn a_device_in_c_does_not_start_with_a_damaged_number() {
     assert_eq!(node.status.code(), Some(1), "{said}");
 }
 
-/// A command that succeeds.
+/// Runs a command that must succeed.
 fn does(here: &Path, arguments: &[&str]) {
     let done = anabranch(arguments).current_dir(here).output().expect("it starts");
     assert!(done.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&done.stderr));
 }
 
-/// Idle limits of nodes, in milliseconds. A brief one ends transfers of killed senders soon, and on
-/// a busy machine those of senders that live, too.
+/// Idle limits of nodes in milliseconds. A short limit ends transfers of killed senders soon, but
+/// on a busy machine also those of live senders.
 const BRIEF: &str = "100";
 const PATIENT: &str = "30000";
 
-/// Kills the program with flash, the push, or both, at random moments, until there were so many
-/// kills; after each, the same file is pushed again, or another. With keys each push is encrypted
-/// in one of two ways, and some have a signature of another signer: none of those may succeed. A
-/// device gets a manifest with each file, whose number grows, and at the end an older one, which it
-/// does not take. Returns how many transfers broke off on the way, and how many went on from a
-/// block that was in the flash.
+/// Kills the program with flash, the push, or both at random times, `kills` times in all. After
+/// each kill the same file is pushed again, or another one.
+///
+/// With keys each push is encrypted with one of two patterns, and some have the signature of
+/// another signer: none of these may succeed. A device gets a manifest with each file, with growing
+/// numbers, and at the end an older one, which it must refuse. Returns how many transfers were
+/// interrupted, and how many resumed from a block in the flash.
 fn flash_survives(kind: Kind, device: &[&str], seed: u64, kills: u64) -> Option<(u64, u64)> {
     let mut random = Prng::new(seed);
     let fleet = Fleet::new(kind, "flash")?;
     let image = fleet.path().join("image");
-    // Milliseconds without news after which the node gives a transfer up.
+    // Idle limit in milliseconds, after which the node gives up a transfer.
     let node = |idle| fleet.node(&["./flash"], &[&["-i", idle], device].concat(), "image");
     let mut sequence = 0;
     let (mut present, mut killed, mut broken, mut resumed) = (Vec::new(), 0, 0, 0);
-    // A push that is killed may have delivered its file, and the node ends when the next is under
-    // way.
+    // A killed push may have delivered its file, so the node may end while the next push runs.
     let mut before = Vec::new();
     let mut receiver = node(BRIEF);
     loop {
@@ -557,18 +557,19 @@ fn flash_survives(kind: Kind, device: &[&str], seed: u64, kills: u64) -> Option<
             push.args(["--manifest", if is_forged { "other.suit" } else { "signer.suit" }]);
         }
         if !is_last {
-            // Slow enough that kills find it on its way.
+            // Slow enough that kills hit the transfer.
             push.args(["--rate", "8Mbit/s"]);
         }
         let mut sender = push.args(["--wait", "30 s"]).stderr(Stdio::piped()).spawn().expect("it starts");
-        // The last push has a node of its own: one that has its file already may be about to end.
+        // The last push has a node of its own, since a node that has its file already may be about
+        // to end.
         let kill_node = is_last || killed + 1 == kills || random.chance(60);
         if is_last {
             let mut said = String::new();
             sender.stderr.take().expect("it is piped").read_to_string(&mut said).expect("it is text");
             assert!(sender.wait().expect("it is ours").success(), "seed {seed}: the last push: {said}");
         } else {
-            // Some pushes are over by then, and some have not begun: a node that was left alone is
+            // Some pushes have ended by then, and some have not started: a node left alone stays
             // busy for a while.
             let (_keep, never) = mpsc::channel::<()>();
             let is_written = || fs::metadata(&image).and_then(|image| image.modified()).ok();
@@ -597,7 +598,7 @@ fn flash_survives(kind: Kind, device: &[&str], seed: u64, kills: u64) -> Option<
                 let found = in_flash(&image).expect("it has said so");
                 let is_right = found == present || found == before && !is_last;
                 assert!(is_right, "seed {seed}: a wrong file after {killed} kills: {said:?}");
-                // That of a device has the numbers too.
+                // The flash of a device also contains sequence numbers.
                 if device.is_empty() {
                     fs::remove_file(&image).expect("it is there");
                 } else if is_last {
@@ -615,7 +616,8 @@ fn flash_survives(kind: Kind, device: &[&str], seed: u64, kills: u64) -> Option<
     }
 }
 
-/// A node that has taken `sequence` does not take a lower one, nor the same one with another file.
+/// A node that has accepted `sequence` refuses a lower number, and the same number with another
+/// file.
 fn takes_nothing_older(fleet: &Fleet, node: &Process, present: &[u8], sequence: u64) {
     fleet.write(&other(present.len() + 1));
     for sequence in [sequence - 1, sequence] {
@@ -663,8 +665,8 @@ fn flash_survives_kills_of_a_device_and_takes_nothing_older() {
     flash_survives_kills(Kind::Noise, &DEVICE);
 }
 
-/// Encrypted from end to end and signed, through a gateway that knows the sender, by public keys or
-/// by one that is shared. Strangers and files of other signers are refused.
+/// End-to-end encrypted and signed, through a gateway that knows the sender, with public keys or a
+/// shared key. Strangers and files of other signers are refused.
 #[test]
 fn a_c_program_with_keys_takes_what_is_encrypted_and_signed() {
     let Some(fleet) = Fleet::new(Kind::Noise, "receive") else { return };
@@ -689,7 +691,7 @@ fn a_c_program_with_keys_takes_what_is_encrypted_and_signed() {
     }
 }
 
-/// Nothing listens at the first gateway, so that the file comes through the second.
+/// No program listens at the first gateway, so the file uses the second.
 #[test]
 fn a_single_key_of_gateways_is_that_of_all() {
     let Some(fleet) = Fleet::new(Kind::Noise, "receive") else { return };
@@ -701,8 +703,7 @@ fn a_single_key_of_gateways_is_that_of_all() {
     assert!(fs::read(fleet.path().join("got")).expect("it is there") == contents(1000));
 }
 
-/// A receive run of the program with keys, in both ways of Noise, with a push that is killed on the
-/// way.
+/// Receives with keys, with both Noise patterns, with a push that is killed in the middle.
 #[test]
 fn valgrind_finds_nothing_in_a_program_that_receives_with_keys() {
     let Some(valgrind) = find_or_install("valgrind", "valgrind") else { return };

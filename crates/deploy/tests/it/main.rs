@@ -1,4 +1,4 @@
-//! The deployed programs as processes of their own, over the kernel's sockets.
+//! Tests of the deployed programs as separate processes over kernel sockets.
 
 mod capacity;
 mod deployed;

@@ -1,5 +1,5 @@
-//! The programs under test: those of one command each, or `anabranch` where the variable ANABRANCH
-//! names its file.
+//! The tested programs: those with one command each, or `anabranch` if the variable ANABRANCH names
+//! its file.
 
 use std::env;
 use std::process::Command;
@@ -13,7 +13,7 @@ pub(crate) fn words(command: &str) -> Vec<String> {
     if command == "manifest" {
         return [words("key"), vec![command.to_owned()]].concat();
     }
-    // A folder with other builds of the same programs: those that are as small as can be, say.
+    // A folder with other builds of the programs, such as the smallest ones.
     if let Ok(folder) = env::var("ANABRANCH_PROGRAMS") {
         return vec![format!("{folder}/anabranch-{command}")];
     }
@@ -27,7 +27,7 @@ pub(crate) fn words(command: &str) -> Vec<String> {
     vec![alone.to_owned()]
 }
 
-/// A command of the programs under test.
+/// A command of the tested programs.
 pub(crate) fn command(name: &str) -> Command {
     let words = words(name);
     let mut command = Command::new(&words[0]);

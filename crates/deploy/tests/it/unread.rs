@@ -1,4 +1,4 @@
-//! Programs whose standard error or output nobody reads.
+//! Tests of programs whose standard error or output is not read.
 
 use std::fs::{self, File, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -8,7 +8,7 @@ use anabranch_testkit::broken_pipe;
 
 use crate::programs::command;
 
-/// The exit code is that of the error, and not that of a panic.
+/// The exit code is that of the error, not that of a panic.
 #[test]
 fn an_error_that_nobody_reads_has_its_exit_code() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -30,7 +30,7 @@ fn an_error_that_nobody_reads_has_its_exit_code() {
     }
 }
 
-/// A warning that nobody reads ends nothing.
+/// An unread warning does not end the program.
 #[test]
 fn a_warning_that_nobody_reads_is_passed_over() {
     let folder = tempfile::tempdir().expect("a folder");

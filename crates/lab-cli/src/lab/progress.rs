@@ -1,5 +1,5 @@
-//! How far the runs are, on standard error: a bar with an estimate of what is left on a terminal,
-//! sparse lines elsewhere.
+//! Progress of the runs on standard error: a bar with the remaining time on a terminal, otherwise a
+//! line for every tenth.
 
 use std::io::IsTerminal;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use anabranch_deploy::say;
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// Work in units of whoever counts it; told of by any thread.
+/// Progress in units that the caller chooses; any thread may report it.
 #[derive(Debug)]
 pub(super) struct Progress {
     look: Look,
@@ -23,17 +23,17 @@ enum Look {
 }
 
 impl Progress {
-    /// Nothing is shown.
+    /// Shows nothing.
     pub(super) fn none() -> Self {
         Self::with(Look::None, 0)
     }
 
-    /// A bar on a terminal, a line for every tenth elsewhere.
+    /// Shows a bar on a terminal, otherwise a line for every tenth.
     pub(super) fn new(total: u64) -> Self {
         Self::with(bar(total).map_or(Look::Lines, Look::Bar), total)
     }
 
-    /// A bar on a terminal, nothing elsewhere.
+    /// Shows a bar on a terminal, otherwise nothing.
     pub(super) fn on_a_terminal(total: u64) -> Self {
         Self::with(bar(total).map_or(Look::None, Look::Bar), total)
     }
@@ -42,14 +42,14 @@ impl Progress {
         Self { look, done: AtomicU64::new(0), total }
     }
 
-    /// What is being done.
+    /// Shows what is being done.
     pub(super) fn say(&self, what: &str) {
         if let Look::Bar(bar) = &self.look {
             bar.set_message(what.to_owned());
         }
     }
 
-    /// So much more is done.
+    /// Adds `units` to the work done.
     pub(super) fn advance(&self, units: u64) {
         match &self.look {
             Look::None => {}
@@ -64,7 +64,7 @@ impl Progress {
         }
     }
 
-    /// Prints something else without tearing the bar.
+    /// Runs `print` while the bar is hidden, so that both outputs stay readable.
     pub(super) fn aside<T>(&self, print: impl FnOnce() -> T) -> T {
         match &self.look {
             Look::Bar(bar) => bar.suspend(print),
@@ -72,7 +72,7 @@ impl Progress {
         }
     }
 
-    /// All is done: the bar goes.
+    /// Removes the bar when all work is done.
     pub(super) fn finish(&self) {
         if let Look::Bar(bar) = &self.look {
             bar.finish_and_clear();

@@ -1,5 +1,5 @@
-//! `anabranch lab reproduce`: papers measured again, as one page and a folder of pictures and data
-//! for each.
+//! `anabranch lab reproduce`: measures the papers' results again, and writes one page with a folder
+//! of figures and data for each paper.
 
 use std::fs;
 use std::io;
@@ -21,28 +21,29 @@ use super::{not_reproduced, robustness, until_interrupted};
 /// Options of `lab reproduce`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// The papers; all if none is named
+    /// Papers to reproduce [default: all]
     #[arg(value_name = "PAPER", value_parser = PAPERS.map(|paper| paper.id))]
     papers: Vec<String>,
-    /// Where the files go; made if it is not there. What has the name of a new file is replaced
+    /// Write the report to this folder, which is created if missing; files of the same names are
+    /// replaced
     #[arg(long, value_name = "DIR", default_value = "reproduce")]
     out: PathBuf,
-    /// Fewer points and runs: minutes become seconds
+    /// Measure fewer points and runs: seconds instead of minutes
     #[arg(long)]
     quick: bool,
-    /// Runs of every random point; each paper has a number of its own
+    /// Number of runs of each point with random input [default: a number for each paper]
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     runs: Option<u32>,
-    /// Root of all random streams
+    /// Seed of all runs
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// A folder of `lab robustness`: the report begins with what it has of each paper
+    /// Include the results that `lab robustness` has written to this folder
     #[arg(long, value_name = "DIR")]
     robustness: Option<PathBuf>,
-    /// The verdicts, one JSON object a line
+    /// Print the verdicts as JSON, one object per line
     #[arg(long)]
     json: bool,
-    /// No progress
+    /// Do not show progress
     #[arg(long)]
     quiet: bool,
 }
@@ -59,7 +60,7 @@ pub(crate) fn main(arguments: &Arguments) -> Result<(), Error> {
         Some(folder) => maps(folder, &papers)?,
         None => Vec::new(),
     };
-    // Whether there is a place for it is known before the first run.
+    // Create the folder before the first run, so that a bad path fails at once.
     let place = Place::make(&arguments.out)?;
     let total = papers.iter().map(|paper| paper.cost * paper.planned(&options) as u64).sum();
     let progress = Arc::new(if arguments.quiet { Progress::none() } else { Progress::new(total) });
@@ -80,7 +81,8 @@ pub(crate) fn main(arguments: &Arguments) -> Result<(), Error> {
     output::text(&format!("written to {}\n", arguments.out.join(REPORT).display()))
 }
 
-/// What a folder of `lab robustness` has of each paper.
+/// Reads the robustness figure of each paper from a folder of `lab robustness`; `None` for a paper
+/// without one.
 fn maps(folder: &Path, papers: &[&'static Paper]) -> Result<Vec<Option<Figure>>, Error> {
     let one = |paper: &&'static Paper| Ok(robustness::read(folder, paper)?.map(|map| map.figure()));
     let maps: Vec<Option<Figure>> = papers.iter().map(one).collect::<Result<_, Error>>()?;
@@ -103,7 +105,7 @@ fn reproduce(
     papers.iter().map(one).collect()
 }
 
-/// One verdict as a program reads it, with its paper.
+/// A verdict with its paper, as JSON.
 #[derive(Serialize)]
 struct Line<'a> {
     paper: &'static str,
@@ -128,15 +130,15 @@ fn said(reproduction: &Reproduction, json: bool) -> Result<(), Error> {
     ))
 }
 
-/// The page's name.
+/// File name of the page.
 const REPORT: &str = "report.html";
 
-/// A folder that files come into whole, all at the end.
+/// An output folder that receives all files at the end, each of them complete.
 struct Place {
     folder: PathBuf,
-    /// On the same disk, for what is not whole yet; gone when this is.
+    /// Temporary folder on the same disk, for incomplete files; removed on drop.
     beside: TempDir,
-    /// It was not there before.
+    /// The output folder was created by this process.
     is_new: bool,
 }
 
@@ -149,13 +151,14 @@ impl Place {
         Ok(Self { folder: folder.to_owned(), beside, is_new })
     }
 
-    /// Writes everything beside, then moves it to where it belongs, the page last.
+    /// Writes all files to the temporary folder, then moves them into place, the page last.
     fn fill(mut self, reproductions: &[Reproduction]) -> Result<(), Error> {
         let mut all: Vec<(PathBuf, String)> = Vec::new();
         for reproduction in reproductions {
             let folder = PathBuf::from(reproduction.paper.id);
             all.extend(reproduction.files().into_iter().map(|(name, text)| (folder.join(name), text)));
         }
+        // The page comes last, so that it never appears without the files that it links to.
         all.push((PathBuf::from(REPORT), report::page(reproductions)));
         let parent = |path: &Path| path.parent().map_or(Ok(()), fs::create_dir_all);
         for (name, text) in &all {
@@ -173,10 +176,11 @@ impl Place {
 }
 
 impl Drop for Place {
-    /// A folder that was made for nothing goes again.
+    /// Removes a folder that this process created and did not fill.
     fn drop(&mut self) {
         if self.is_new {
-            // If either fails there is something of somebody else in it, which stays.
+            // Removing either folder fails if another program has put a file into it; that file
+            // must stay.
             let _ = fs::remove_dir_all(self.beside.path());
             let _ = fs::remove_dir(&self.folder);
         }

@@ -1,5 +1,5 @@
-//! `anabranch lab robustness`: in how many settings of what a paper leaves open each of its claims
-//! holds.
+//! `anabranch lab robustness`: counts in how many settings of a paper's open parameters each of its
+//! claims holds.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
@@ -25,29 +25,31 @@ use crate::sweep::unwritten;
 /// Options of `lab robustness`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// The paper
+    /// Paper to study
     #[arg(value_name = "PAPER", value_parser = PAPERS.map(|paper| paper.id))]
     paper: String,
-    /// Settings of its open parameters that are drawn, beside the reference
+    /// Number of random settings of the open parameters, in addition to the reference setting
     #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     settings: u32,
-    /// Where the files go: PAPER.md, PAPER.svg and PAPER.csv, and PAPER.jsonl with each setting as
-    /// it is done. The same command goes on from what is there
+    /// Write the results to this folder; the same command resumes from stored settings.
+    ///
+    /// The files are PAPER.md, PAPER.svg and PAPER.csv, and PAPER.jsonl with the results of each
+    /// setting.
     #[arg(long, value_name = "DIR", default_value = "robustness")]
     out: PathBuf,
-    /// Fewer points: see `lab reproduce`
+    /// Measure fewer points, as `lab reproduce --quick` does
     #[arg(long)]
     quick: bool,
-    /// Runs of every random point in each setting
+    /// Number of runs of each point with random input, in each setting
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     runs: u32,
-    /// Root of all random streams, and of the settings
+    /// Seed of all runs and of the settings
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// The claims, one JSON object a line
+    /// Print the claims as JSON, one object per line
     #[arg(long)]
     json: bool,
-    /// No progress
+    /// Do not show progress
     #[arg(long)]
     quiet: bool,
 }
@@ -92,8 +94,8 @@ fn said(map: &Map, arguments: &Arguments) -> Result<(), Error> {
     output::text(&format!("{}written to {}\n", map.fit(), page.display()))
 }
 
-/// What the first line of a journal says: rows of another study, or of another build, are none of
-/// this one.
+/// The first line of a journal. It identifies study and build, since rows of another study or build
+/// must not be mixed in.
 #[derive(PartialEq, Debug, Serialize, Deserialize)]
 struct Head {
     paper: String,
@@ -126,7 +128,8 @@ impl Head {
     }
 }
 
-/// What a folder has of a paper, by whatever build; `None` without a journal of it.
+/// Reads the results of a paper from a folder, whichever build wrote them; `None` if the folder has
+/// no journal of the paper.
 pub(super) fn read(folder: &Path, paper: &Paper) -> Result<Option<Map>, Error> {
     let path = journal(folder, paper);
     let text = match fs::read_to_string(&path) {
@@ -148,7 +151,7 @@ fn journal(folder: &Path, paper: &Paper) -> PathBuf {
     folder.join(format!("{}.jsonl", paper.id))
 }
 
-/// The lines of a journal that are whole.
+/// Parses the complete lines of a journal.
 fn understood(path: &Path, text: &str) -> Result<(Option<Head>, Vec<Row>), Error> {
     let mut lines = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
     let Some(line) = lines.next() else { return Ok((None, Vec::new())) };
@@ -160,7 +163,7 @@ fn understood(path: &Path, text: &str) -> Result<(Option<Head>, Vec<Row>), Error
     Ok((Some(head), lines.enumerate().map(row).collect::<Result<_, _>>()?))
 }
 
-/// A file with a row for each setting that is done.
+/// A file with one row per finished setting.
 struct Journal {
     path: PathBuf,
     study: Study,
@@ -174,7 +177,7 @@ impl Journal {
         fs::create_dir_all(folder).map_err(|error| Error::unwritable(folder, &error))?;
         let unwritable = |error: io::Error| Error::unwritable(path, &error);
         let file = OpenOptions::new().create(true).append(true).open(path).map_err(unwritable)?;
-        // Two at once would do everything twice.
+        // Two processes at once would compute every setting twice.
         file.try_lock().map_err(|_| Error::job(format!("another process writes {}", path.display())))?;
         let text = fs::read_to_string(path).map_err(|error| Error::unreadable(path, &error))?;
         let (before, rows) = understood(path, &text)?;
@@ -182,7 +185,7 @@ impl Journal {
         if before.as_ref().is_some_and(|before| *before != head) {
             return Err(foreign(path, before.as_ref()));
         }
-        // What was being written when the process ended is not whole.
+        // A process that was killed may have left an incomplete last line.
         let whole = text.rfind('\n').map_or(0, |end| end + 1);
         file.set_len(whole as u64).map_err(unwritable)?;
         let journal = Self { path: path.to_owned(), study, file: Mutex::new(file), rows: Mutex::new(rows) };
@@ -210,7 +213,7 @@ impl Journal {
         self.study.drawn().into_iter().filter(|setting| !done.contains_key(&setting.number)).collect()
     }
 
-    /// Measures what is missing.
+    /// Measures the missing settings.
     fn fill(&self, missing: Vec<Setting>, progress: &Progress) -> Result<(), Error> {
         let Study { paper, options, .. } = self.study;
         missing.par_iter().try_for_each(|setting| {
@@ -223,7 +226,7 @@ impl Journal {
     }
 }
 
-/// How much is there, in words.
+/// Number of finished settings, as text.
 fn share(done: usize, study: Study) -> String {
     format!("{done} of {} settings, with the reference,", study.settings + 1)
 }

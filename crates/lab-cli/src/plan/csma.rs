@@ -1,4 +1,4 @@
-//! `anabranch plan csma`: section V of the paper on multipath TCP.
+//! `anabranch plan csma`: the channel access model of section V of the multipath TCP paper.
 
 use std::str::FromStr;
 
@@ -15,16 +15,18 @@ use super::radio::{Backoff, phy, refused};
 pub(crate) struct Arguments {
     #[command(flatten)]
     backoff: Backoff,
-    /// The chance that the channel is found busy
+    /// Probability that the channel is busy, 0 to 1
     #[arg(long, value_name = "P", default_value_t = 0.5, allow_negative_numbers = true)]
     busy: f64,
-    /// The same for period 1, 2, ...: `0.9x20,0.1` is twenty times 0.9, then 0.1 for ever
+    /// Probability that the channel is busy in period 1, 2, ...
+    ///
+    /// `0.9x20,0.1` means 0.9 for 20 periods, then 0.1.
     #[arg(long, value_name = "P[xN],...", conflicts_with = "busy", allow_hyphen_values = true)]
     busy_by_period: Option<ByPeriod>,
-    /// The radio, whose periods the times are in
+    /// Radio, which sets the duration of a back-off period
     #[arg(long, value_name = "PHY", value_parser = phy(), default_value = "fsk100")]
     phy: Phy,
-    /// The paper's equations to the letter: errata kept
+    /// Use the paper's equations as printed, with their errata
     #[arg(long)]
     printed: bool,
     /// Print one JSON object
@@ -32,11 +34,11 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
-/// `P[xN],...`
+/// A list of probabilities: `P[xN],...`.
 #[derive(Debug, Clone)]
 struct ByPeriod(Vec<f64>);
 
-/// Many times what the longest attempt takes.
+/// Limit on the number of periods; far above the length of the longest attempt.
 const PERIODS: usize = 100_000;
 
 impl FromStr for ByPeriod {

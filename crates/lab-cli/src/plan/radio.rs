@@ -1,5 +1,4 @@
-//! What `plan csma`, `rtt` and `schedule` have in common: the radio, the packets, and values per
-//! hop.
+//! Options that `plan csma`, `rtt` and `schedule` share: radio, packets, and values per hop.
 
 use std::str::FromStr;
 
@@ -10,22 +9,22 @@ use anabranch_model::mptcp::csma::Csma;
 use anabranch_sim::scenario::units::{Rate, Span};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
-/// `oqpsk250`, `fsk100` or `cellular`.
+/// Parses a radio: `oqpsk250`, `fsk100` or `cellular`.
 pub(super) fn phy() -> impl TypedValueParser<Value = Phy> {
     let names = Phy::ALL.map(|phy| PossibleValue::new(phy.name()).help(phy.about()));
     PossibleValuesParser::new(names).map(|name| Phy::named(&name).expect("one of the names"))
 }
 
-/// Channel access.
+/// Options of channel access.
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub(super) struct Backoff {
-    /// macMinBE: the first back-off draws from 2^N periods
+    /// macMinBE: the first back-off is drawn from 2^N periods
     #[arg(long, value_name = "N", default_value_t = 3)]
     min_be: u32,
-    /// macMaxBE: none draws from more than 2^N
+    /// macMaxBE: no back-off is drawn from more than 2^N periods
     #[arg(long, value_name = "N", default_value_t = 5)]
     max_be: u32,
-    /// macMaxCSMABackoffs: back-offs after the first
+    /// macMaxCSMABackoffs: number of back-offs after the first
     #[arg(long, value_name = "N", default_value_t = 4)]
     backoffs: u32,
 }
@@ -36,22 +35,22 @@ impl Backoff {
     }
 }
 
-/// Packets, queues, and the cellular network.
+/// Options of packets, queues and the cellular network.
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub(super) struct Packets {
-    /// Octets of a data packet's payload
+    /// Payload of a data packet, in bytes
     #[arg(long, value_name = "OCTETS", default_value_t = 100)]
     payload: u32,
-    /// Octets of headers on the air: a SYN's and an ACK's size
+    /// Headers of a packet on the air, in bytes; also the size of a SYN and of an ACK
     #[arg(long, value_name = "OCTETS", default_value_t = 40)]
     header: u32,
-    /// Packets that a node holds at most, the one that it sends included [default: no limit]
+    /// Limit on the packets in a node, including the one in transmission [default: no limit]
     #[arg(long, value_name = "PACKETS")]
     queue: Option<u32>,
-    /// Rate of cellular hops
+    /// Bit rate of cellular hops
     #[arg(long, value_name = "RATE", default_value = "10Mbit/s")]
     cellular_rate: Rate,
-    /// What a cellular network adds to each of its hops
+    /// Delay that the cellular network adds to each of its hops
     #[arg(long, value_name = "TIME", default_value = "0s")]
     cellular_delay: Span,
     #[command(flatten)]
@@ -72,8 +71,8 @@ impl From<Packets> for hops::Packets {
     }
 }
 
-/// Values for each of `hops` hops from a text: one value for all, or one for each, separated by
-/// `separator`.
+/// Parses one value for each of `hops` hops: either one value for all hops, or one per hop, with
+/// `separator` between them.
 pub(super) fn per_hop<T: FromStr + Copy>(
     option: &str,
     text: &str,
@@ -96,7 +95,7 @@ pub(super) fn per_hop<T: FromStr + Copy>(
     }
 }
 
-/// PHYs for each of `hops` hops, as [`per_hop`].
+/// Parses one PHY for each of `hops` hops, as [`per_hop`] does.
 pub(super) fn phys(option: &str, text: &str, separator: char, hops: usize) -> Result<Vec<Phy>, Error> {
     let names = text.split(separator).map(|name| {
         Phy::named(name.trim()).ok_or_else(|| {
@@ -113,7 +112,7 @@ pub(super) fn phys(option: &str, text: &str, separator: char, hops: usize) -> Re
     }
 }
 
-/// A model's refusal, with what the person at the keyboard can do about it.
+/// Converts an error of the model into an error of the program, with a hint that names the option.
 pub(super) fn refused(error: &ModelError) -> Error {
     let refused = Error::input(error.to_string());
     match hops::hint(error) {
@@ -125,7 +124,7 @@ pub(super) fn refused(error: &ModelError) -> Error {
     }
 }
 
-/// `1 hop`, `2 hops`.
+/// A number with its noun: `1 hop`, `2 hops`.
 pub(super) fn counted(n: usize, what: &str) -> String {
     format!("{n} {what}{}", if n == 1 { "" } else { "s" })
 }

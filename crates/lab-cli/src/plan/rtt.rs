@@ -1,4 +1,4 @@
-//! `anabranch plan rtt`: section VI of the paper on multipath TCP.
+//! `anabranch plan rtt`: the round-trip time model of section VI of the multipath TCP paper.
 
 use anabranch_deploy::error::Error;
 use anabranch_deploy::output;
@@ -12,34 +12,35 @@ use super::radio::{Packets, counted, per_hop, phys, refused};
 /// Options of `plan rtt`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// Hops from the node to the data centre
+    /// Number of hops between the node and the data centre
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
     hops: u32,
-    /// What the hops go over: oqpsk250, fsk100 or cellular; one for all, or one for each from the
-    /// node on
+    /// Radio of the hops: oqpsk250, fsk100 or cellular; one value for all hops, or one per hop,
+    /// starting at the node
     #[arg(long, value_name = "PHY,...", default_value = "fsk100")]
     phy: String,
-    /// The chance that a transmitter finds the channel busy; one for all, or one for each
+    /// Probability that a transmitter finds the channel busy; one value for all hops, or one per
+    /// hop
     #[arg(long, value_name = "P,...", default_value = "0", allow_hyphen_values = true)]
     busy: String,
-    /// Packets a second that a transmitter has to send, those of others included; one for all, or
-    /// one for each
+    /// Packets per second that each transmitter sends, including those that it forwards; one value
+    /// for all hops, or one per hop
     #[arg(long, value_name = "RATE,...", default_value = "1", allow_hyphen_values = true)]
     rate: String,
-    /// `busy` of the way back, from the data centre on [default: the way back takes as long as the
-    /// way there]
+    /// `--busy` for the way back, starting at the data centre [default: the way back takes as long
+    /// as the way there]
     #[arg(long, value_name = "P,...", allow_hyphen_values = true)]
     back_busy: Option<String>,
-    /// `rate` of the way back, from the data centre on [default: the way back takes as long as the
-    /// way there]
+    /// `--rate` for the way back, starting at the data centre [default: the way back takes as long
+    /// as the way there]
     #[arg(long, value_name = "RATE,...", allow_hyphen_values = true)]
     back_rate: Option<String>,
-    /// Whether channel access is the mean over all attempts, or over those that gain the channel
+    /// Attempts over which the channel access time is averaged
     #[arg(long, value_enum, default_value_t = Attempts::Any)]
     access: Attempts,
     #[command(flatten)]
     packets: Packets,
-    /// The paper's equations to the letter: errata kept
+    /// Use the paper's equations as printed, with their errata
     #[arg(long)]
     printed: bool,
     /// Print one JSON object
@@ -47,12 +48,12 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
-/// Of which attempts the channel access delay is the mean.
+/// Attempts over which the channel access time is averaged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Attempts {
-    /// All, as in equation (4)
+    /// All attempts, as in equation (4)
     Any,
-    /// Those that gain the channel
+    /// Only attempts that gain the channel
     Won,
 }
 
@@ -69,7 +70,7 @@ pub(crate) fn main(arguments: &Arguments) -> Result<(), Error> {
     };
     let mut back = None;
     if arguments.back_busy.is_some() || arguments.back_rate.is_some() {
-        // The way back begins where the way there ends.
+        // The hops of the way back are counted from the data centre, so the order is reversed.
         let values = |option, given: &Option<String>, there: &[f64]| match given {
             Some(text) => per_hop(option, text, ',', hops),
             None => Ok(there.iter().rev().copied().collect()),

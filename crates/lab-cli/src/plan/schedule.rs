@@ -1,4 +1,4 @@
-//! `anabranch plan schedule`: section VII of the paper on multipath TCP.
+//! `anabranch plan schedule`: the scheduling model of section VII of the multipath TCP paper.
 
 use std::str::FromStr;
 
@@ -14,19 +14,19 @@ use super::radio::{self, per_hop, phys, refused};
 /// Options of `plan schedule`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// A path, as in `hops=2,busy=0.3,loss=0.02`; again for each further path.
+    /// A path, as in `hops=2,busy=0.3,loss=0.02`; repeat the option for each path.
     ///
-    /// Either `hops`, and `phy`, `busy`, `rate` with one value for all hops or one for each
-    /// (`busy=0.3+0.1`), from which the model has the times; or the times themselves: `rtt`,
-    /// `first` (the first packet's delivery) and `next` (for each further packet), as in
-    /// `rtt=0.5s,first=300ms,next=40ms`. Both: `loss`, `cwnd`, `ssthresh`, `rto`, `w_min`, `w_max`;
-    /// what is not said follows from the hops.
+    /// A path is given either by its hops or by its times. By hops: `hops`, and `phy`, `busy`,
+    /// `rate` with one value for all hops or one per hop (`busy=0.3+0.1`); the model computes the
+    /// times. By times: `rtt`, `first` (delivery of the first packet) and `next` (time per further
+    /// packet), as in `rtt=0.5s,first=300ms,next=40ms`. In both cases: `loss`, `cwnd`, `ssthresh`,
+    /// `rto`, `w_min`, `w_max`; values that are left out follow from the hops.
     #[arg(long = "path", value_name = "KEY=VALUE,...", required = true)]
     paths: Vec<String>,
     #[command(flatten)]
     packets: radio::Packets,
-    /// The paper's equations to the letter (with its binomial coefficients as they are meant):
-    /// errata kept
+    /// Use the paper's equations as printed, with their errata, except for the corrected binomial
+    /// coefficients
     #[arg(long)]
     printed: bool,
     /// Print one JSON object
@@ -34,7 +34,7 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
-/// What a path may say.
+/// Keys of a path.
 const KEYS: [&str; 13] = [
     "hops", "phy", "busy", "rate", "rtt", "first", "next", "loss", "cwnd", "ssthresh", "rto", "w_min",
     "w_max",
@@ -55,7 +55,7 @@ pub(crate) fn main(arguments: &Arguments) -> Result<(), Error> {
     if arguments.json { output::json(&answer.object()) } else { output::text(&table(&answer)) }
 }
 
-/// The words of one `--path`.
+/// Keys and values of one `--path`.
 struct Words<'a> {
     number: usize,
     words: Vec<(&'a str, &'a str)>,
@@ -129,7 +129,7 @@ impl<'a> Words<'a> {
         })
     }
 
-    /// RTT, T^1 and the time per further packet, or what they are computed from.
+    /// RTT, T^1 and the time per further packet, or the hops from which the model computes them.
     fn way(&self, hops: usize) -> Result<Way, Error> {
         let said = (self.seconds("rtt")?, self.seconds("first")?, self.seconds("next")?);
         let computed = ["phy", "busy", "rate"].into_iter().find(|key| self.text(key).is_some());

@@ -1,4 +1,4 @@
-//! `anabranch plan set`: the latency of a SET transfer by number of gateways.
+//! `anabranch plan set`: latency of a SET transfer for each number of gateways.
 
 use anabranch_deploy::error::Error;
 use anabranch_deploy::output;
@@ -11,14 +11,15 @@ use crate::lab::unfit;
 /// Options of `plan set`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// A parameter of the experiment `set` (see `anabranch lab list set`); `key=v1,v2` plans for
-    /// each
+    /// Set a parameter of the experiment `set`; may be repeated.
+    ///
+    /// `anabranch lab list set` lists the parameters; `key=v1,v2` computes a plan for each value.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// One JSON object a line
+    /// Print one JSON object per line
     #[arg(long)]
     json: bool,
-    /// The paper's equations to the letter: errata kept, no headers, no request
+    /// Use the paper's equations as printed, with their errata and without headers and request
     #[arg(long)]
     printed: bool,
 }
@@ -85,5 +86,5 @@ fn table(answer: &Answer) -> String {
     )
 }
 
-/// Parameters that the closed form does not know.
+/// Parameters that the closed form does not model.
 const UNMODELLED: [&str; 6] = ["scheme", "wireless_loss", "gateway_buffer", "fail", "layout", "striping"];

@@ -1,4 +1,4 @@
-//! `anabranch plan sockbuf`: the control loop of section 3.2 of the paper on send buffers.
+//! `anabranch plan sockbuf`: the control loop of section 3.2 of the send-buffer paper.
 
 use anabranch_deploy::error::Error;
 use anabranch_deploy::output;
@@ -10,65 +10,65 @@ use clap::ValueEnum;
 /// Options of `plan sockbuf`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// Whose constants
+    /// Set of controller gains
     #[arg(long, value_enum, default_value_t = Constants::Damped)]
     gains: Constants,
-    /// The gain of the error [default: that of --gains]
+    /// Gain of the error [default: from --gains]
     #[arg(long, value_name = "GAIN", allow_negative_numbers = true)]
     kp: Option<f64>,
-    /// The gain of the sum of all errors [default: that of --gains]
+    /// Gain of the sum of all errors [default: from --gains]
     #[arg(long, value_name = "GAIN", allow_negative_numbers = true)]
     ki: Option<f64>,
-    /// The gain of the difference from the last error [default: that of --gains]
+    /// Gain of the difference to the previous error [default: from --gains]
     #[arg(long, value_name = "GAIN", allow_negative_numbers = true)]
     kd: Option<f64>,
-    /// All gains so many times as large
+    /// Factor for all gains
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0, allow_negative_numbers = true)]
     times: f64,
-    /// The buffer before the step
+    /// Buffer size before the step
     #[arg(long, value_name = "SIZE", default_value = "175 kB")]
     from: Size,
-    /// What it is to be from then on: two bandwidth-delay products
+    /// Target size after the step: two bandwidth-delay products
     #[arg(long, value_name = "SIZE", default_value = "420 kB")]
     to: Size,
-    /// The least buffer: one segment
+    /// Smallest buffer: one segment
     #[arg(long, value_name = "SIZE", default_value = "1460 B")]
     least: Size,
-    /// The largest: the pool
+    /// Largest buffer: the pool
     #[arg(long, value_name = "SIZE", default_value = "2 MB")]
     pool: Size,
-    /// Time constant, in cycles, with which the demand becomes known; 0 is at once
+    /// Time constant of the demand estimate, in cycles; 0 means no delay
     #[arg(long, value_name = "CYCLES", default_value_t = 0.0, allow_negative_numbers = true)]
     lag: f64,
-    /// Whether the controller is new, or has run before the step and takes it for a difference
+    /// State of the controller before the step
     #[arg(long, value_enum, default_value_t = Controller::Running)]
     controller: Controller,
-    /// Cycles that are looked at
+    /// Number of cycles to simulate
     #[arg(long, value_name = "N", default_value_t = 2000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     cycles: u32,
-    /// Time between two decisions
+    /// Time between two decisions of the controller
     #[arg(long, value_name = "TIME", default_value = "500 ms")]
     period: Span,
-    /// Print one JSON object, with the size after each cycle
+    /// Print one JSON object, with the buffer size after each cycle
     #[arg(long)]
     json: bool,
 }
 
-/// Whose constants.
+/// Sets of controller gains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Constants {
-    /// 0.05, 0.01, 0.04, as printed
+    /// kp 0.05, ki 0.01, kd 0.04: the printed values
     Paper,
-    /// 0.25, 0.0003, 0, which are better damped
+    /// kp 0.25, ki 0.0003, kd 0: better damped
     Damped,
 }
 
-/// What the controller knows when the step comes.
+/// State of the controller before the step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Controller {
-    /// Nothing
+    /// New: the controller has no previous error
     New,
-    /// That there was no error
+    /// Running: the previous error was 0
     Running,
 }
 
@@ -100,7 +100,7 @@ fn question(arguments: &Arguments) -> Question {
     }
 }
 
-/// The model knows fields, the shell knows options.
+/// Converts an error of the model, which names fields, into an error that names options.
 fn refused(error: &ModelError) -> Error {
     let hint = match error {
         ModelError::Gain { .. } => "--kp, --ki, --kd, --times",
@@ -138,7 +138,7 @@ fn table(answer: &Answer) -> String {
 }
 
 fn root(Complex { re, im }: Complex) -> String {
-    // A root at 0 may come as -0.
+    // A root at 0 can be computed as -0, which would print as "-0.0000".
     let re = if re == 0.0 { 0.0 } else { re };
     if im == 0.0 {
         format!("{re:.4}")

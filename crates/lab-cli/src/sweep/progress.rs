@@ -1,4 +1,4 @@
-//! How far a sweep is: a bar on standard error, sparse lines where that is no terminal.
+//! Progress of a sweep: a bar on standard error, or sparse lines if that is no terminal.
 
 use std::cell::Cell;
 use std::fmt;
@@ -10,10 +10,10 @@ use anabranch_deploy::say;
 use anabranch_sweep::Watch;
 use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 
-/// How often one looks.
+/// Time between two updates of the display.
 pub(super) const PERIOD: Duration = Duration::from_millis(100);
 
-/// How the progress is shown.
+/// Form of the progress display.
 pub(super) enum Progress {
     None,
     Lines { tenth: Cell<u64> },
@@ -57,13 +57,13 @@ impl Progress {
     }
 }
 
-/// What follows a colon in a template is a width and a style, of which `.0` would be the colour
-/// black: the rate has a key of its own.
+/// The style of the bar. The rate has a key of its own because, in a template, text after a colon
+/// is parsed as width and style, and `.0` would mean the colour black.
 fn style() -> ProgressStyle {
     ProgressStyle::with_template("{bar:40} {human_pos} of {human_len} runs  {rate}  {eta} left")
         .expect("the template is a constant")
         .with_key("rate", |state: &ProgressState, out: &mut dyn fmt::Write| {
-            // A bar that cannot be drawn is no error.
+            // An error while drawing is ignored: the display must not fail the sweep.
             let _ = write!(out, "{:.0}/s", state.per_sec());
         })
         .progress_chars("━╸ ")

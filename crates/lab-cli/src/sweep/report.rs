@@ -1,4 +1,4 @@
-//! What a sweep says on standard output.
+//! Output of a sweep on standard output.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,12 +12,12 @@ use serde_json::{Value, json};
 
 use super::failed;
 
-/// Points that are shown to a person; the others are in the tables.
+/// Limit on the points printed as text; the tables contain all of them.
 const SHOWN: usize = 60;
-/// Metrics that are shown if none was named.
+/// Number of metrics printed if none was named.
 const METRICS: usize = 3;
 
-/// How far everything is.
+/// Prints how many runs are done, missing, and due in this shard.
 pub(super) fn standing(
     sweep: &Sweep,
     points: &[Point],
@@ -54,7 +54,7 @@ pub(super) fn standing(
     output::text(&text)
 }
 
-/// Other shards have not done their part.
+/// Prints that this shard is done while runs of other shards are missing.
 pub(super) fn unfinished(folder: &Path, done: usize, missing: u64, json: bool) -> Result<(), Error> {
     if json {
         return output::json(&json!({ "runs_done": done, "runs_missing": missing }));
@@ -65,8 +65,11 @@ pub(super) fn unfinished(folder: &Path, done: usize, missing: u64, json: bool) -
     ))
 }
 
-/// The metrics to show, which must be there: those that were named, that whose mean was to be
-/// known, the first of an experiment, or the transfers' latencies.
+/// The metrics to print: those that were named; otherwise the metric whose mean has a target
+/// precision, the first metrics of an experiment, or the transfers' latencies.
+///
+/// # Errors
+/// A metric that the table does not contain.
 pub(super) fn metrics(sweep: &Sweep, table: &Table<'_>, named: &[String]) -> Result<Vec<String>, Error> {
     let chosen: Vec<String> = match (&sweep.spec().runs, named) {
         (Runs::Enough(enough), []) => vec![enough.metric.clone()],
@@ -92,7 +95,7 @@ pub(super) fn metrics(sweep: &Sweep, table: &Table<'_>, named: &[String]) -> Res
     Ok(chosen)
 }
 
-/// Every point: what it is, and what its runs said.
+/// Prints every point with its parameters and the results of its runs.
 pub(super) fn points(
     sweep: &Sweep,
     points: &[Point],
@@ -131,8 +134,8 @@ fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// A mean, how sure it is, and how many runs lack the metric; of latencies in place of the latter
-/// the median over all runs.
+/// Formats a mean, its confidence interval and the number of runs without the metric. For
+/// latencies, the median over all runs replaces that number.
 fn cell(table: &Table<'_>, point: usize, metric: &str) -> String {
     let survival = table.survival(point, metric).map(|found| found.text(figure));
     let Some(summary) = table.summary(point, metric) else {
@@ -148,7 +151,7 @@ fn cell(table: &Table<'_>, point: usize, metric: &str) -> String {
     format!("{} ± {sure}{lacking}", figure(summary.mean))
 }
 
-/// Columns that end in line.
+/// Aligns the columns of a table.
 fn aligned(lines: &[Vec<String>]) -> String {
     let columns = lines.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| {
@@ -187,7 +190,7 @@ fn record(sweep: &Sweep, point: &Point, table: &Table<'_>, metrics: &[String]) -
     })
 }
 
-/// What was written, and what is left to be wished.
+/// Prints the files that were written, and the points whose precision target was not met.
 pub(super) fn whole(sweep: &Sweep, table: &Table<'_>, files: &[PathBuf], json: bool) -> Result<(), Error> {
     if json {
         return output::json(&json!({

@@ -1,6 +1,6 @@
-//! Our TCP and a reference's over the same bottleneck, side by side: the kernel's, or that of ns-3.
+//! Compares our TCP with a reference over the same bottleneck: the kernel's TCP, or that of ns-3.
 //!
-//! Short forms are tests; `cargo xtask compare` sets the variables that make them the long ones:
+//! The tests are short forms; `cargo xtask compare` sets the variables for the long forms:
 //! docs/evidence/validation.md.
 
 mod aqm;
@@ -32,27 +32,27 @@ const CONTROLLERS: [CongestionAlgorithm; 2] = [CongestionAlgorithm::NewReno, Con
 
 /// The TCP that ours is compared with.
 trait Reference: Sync {
-    /// In the head of the table.
+    /// Name in the header of the table.
     const NAME: &'static str;
-    /// Runs side by side unless the plan says it.
+    /// Number of parallel runs, unless the plan sets it.
     const AT_ONCE: usize;
 
     fn version(&self) -> String;
 
-    /// All runs of the cell have the same result.
+    /// Whether all runs of the cell have the same result.
     fn is_deterministic(&self, cell: &Cell) -> bool;
 
-    /// Runs a cell for that many seconds. `worker` tells those apart that run at the same time.
+    /// Runs a cell for `seconds` seconds. `worker` distinguishes parallel runs.
     fn run(&self, cell: &Cell, worker: usize, run: u64, seconds: u64) -> Result<Measured, String>;
 }
 
-/// One run of a reference.
+/// A run of a reference.
 #[derive(Clone, Copy, PartialEq, Debug)]
 struct Measured {
     start: Start,
-    /// Where the network is emulated.
+    /// Delays of the emulator, if the network is emulated.
     lag: Option<Lag>,
-    /// Share of the time in which a buffer was the limit, of the flow with the largest.
+    /// Share of the time in which a buffer was the limit, of the flow with the largest share.
     limited: f64,
     /// Largest payload of a segment, in bytes.
     mss: u64,
@@ -66,33 +66,33 @@ impl Measured {
     }
 }
 
-/// Which cells, how long, how often.
+/// Cells, duration, and number of runs.
 #[derive(Debug)]
 struct Plan {
     cells: Vec<Cell>,
     seconds: u64,
     runs: u64,
-    /// Runs of the reference side by side; `None` leaves the number to the reference.
+    /// Number of parallel runs of the reference; `None` means the reference's default.
     at_once: Option<usize>,
-    /// A run that was late, or failed, is repeated; the last attempt counts and is marked where it
-    /// is late.
+    /// Limit on the attempts for a run that was late or failed. The last attempt counts, and is
+    /// marked if it was late.
     attempts: u32,
 }
 
 impl Plan {
-    /// Without random losses our simulator is deterministic. A second run says something only if
-    /// one of the reference does.
+    /// Without random losses our simulator is deterministic. A second run is only useful if the
+    /// reference is not.
     fn runs_of<R: Reference>(&self, reference: &R, cell: &Cell) -> u64 {
         if reference.is_deterministic(cell) { 1 } else { self.runs }
     }
 }
 
-/// A figure of each flow of a report.
+/// A value for each flow of a report.
 fn of_flows(report: &Value, key: &str) -> Option<Vec<f64>> {
     report["flows"].as_array()?.iter().map(|flow| flow[key].as_f64()).collect()
 }
 
-/// What the flows of a report have done in `seconds`, with `timeouts` time-outs.
+/// Result of the flows of a report over `seconds`, with `timeouts` time-outs.
 fn start(report: &Value, seconds: f64, timeouts: f64) -> Option<Start> {
     let acked = of_flows(report, "acked")?;
     Some(Start {
@@ -104,7 +104,7 @@ fn start(report: &Value, seconds: f64, timeouts: f64) -> Option<Start> {
     })
 }
 
-/// The name of the cell's congestion control, as a reference's program takes it.
+/// Name of the cell's congestion control in the reference's program.
 fn controller(cell: &Cell) -> &'static str {
     if cell.controller == CongestionAlgorithm::Cubic { "cubic" } else { "reno" }
 }
@@ -124,12 +124,12 @@ fn plan() -> Plan {
     };
     let seconds = number("SECONDS").unwrap_or(seconds);
     let at_once = number("AT_ONCE").map(|n| n as usize);
-    // The test of the suite has to be over soon.
+    // The test in the suite must end soon.
     let attempts = if env::var_os("ANABRANCH_COMPARE").is_some() { 3 } else { 2 };
     Plan { cells: grid.cells(), seconds, runs: number("RUNS").unwrap_or(runs), at_once, attempts }
 }
 
-/// Does jobs 0 to `jobs - 1` in order, by so many workers side by side. `job` is told its number
+/// Performs jobs 0 to `jobs - 1` in order with `workers` parallel workers. `job` gets its number
 /// and its worker's.
 fn side_by_side<T: Send>(jobs: usize, workers: usize, job: impl Fn(usize, usize) -> T + Sync) -> Vec<T> {
     let (next, results) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
@@ -153,7 +153,7 @@ fn side_by_side<T: Send>(jobs: usize, workers: usize, job: impl Fn(usize, usize)
     results.into_iter().map(|(_, result)| result).collect()
 }
 
-/// Writes a report to the standard output, and to the file that the user wants.
+/// Writes a report to standard output, and to the user's file.
 fn publish(text: &str) {
     println!("{text}");
     if let Ok(file) = env::var("ANABRANCH_COMPARE_OUT") {
@@ -161,7 +161,7 @@ fn publish(text: &str) {
     }
 }
 
-/// Results of the reference, run by run for each cell.
+/// Results of the reference, by cell and run.
 fn refer<R: Reference>(reference: &R, plan: &Plan) -> Vec<Vec<Measured>> {
     let runs = |cell: usize| (1..=plan.runs_of(reference, &plan.cells[cell])).map(move |run| (cell, run));
     let work: Vec<_> = (0..plan.cells.len()).flat_map(runs).collect();
@@ -175,7 +175,7 @@ fn refer<R: Reference>(reference: &R, plan: &Plan) -> Vec<Vec<Measured>> {
             }
             result = attempt();
         }
-        // The others are worth having; the row says that it has fewer runs.
+        // The other runs are still useful; the row shows that it has fewer runs.
         result.inspect_err(|why| eprintln!("{:?}, run {run}: {why}", plan.cells[cell])).ok()
     });
     let mut results = vec![Vec::new(); plan.cells.len()];
@@ -185,8 +185,8 @@ fn refer<R: Reference>(reference: &R, plan: &Plan) -> Vec<Vec<Measured>> {
     results
 }
 
-/// Our TCP, as the reference has it: neither Linux nor ns-3 ends slow start early for Reno, as
-/// HyStart++ would.
+/// Our TCP with the reference's behaviour: neither Linux nor ns-3 ends slow start early for Reno,
+/// as HyStart++ does.
 fn ours(cell: &Cell) -> tcp::Config {
     tcp::Config { hystart: cell.controller == CongestionAlgorithm::Cubic, ..tcp::Config::modern() }
 }
@@ -214,14 +214,14 @@ fn compare<R: Reference>(reference: &R) {
     assert_eq!(rows.len(), plan.cells.len(), "some cells have no run: see above");
     if env::var_os("ANABRANCH_COMPARE").is_none() {
         for row in rows.iter().filter(|row| !row.is_near()) {
-            // A machine that is too busy twice in a row shows nothing.
+            // A machine that is too busy twice in a row proves nothing.
             assert!(row.is_late(), "{text}");
             skipped(&format!("{} beside ours: the machine was too busy", R::NAME));
         }
     }
 }
 
-// `cargo xtask compare` chooses one of the two by its name.
+// `cargo xtask compare` selects one of the two by its name.
 
 #[test]
 fn our_tcp_does_as_linux_does_over_a_bottleneck() {

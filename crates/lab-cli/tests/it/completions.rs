@@ -1,4 +1,4 @@
-//! The completions of shells.
+//! Tests of shell completions.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -19,7 +19,7 @@ fn printed(arguments: &[&str]) -> String {
     String::from_utf8(assert.get_output().stdout.clone()).expect("text")
 }
 
-/// Every long option that `COMMAND --help` names, of all commands.
+/// Every long option in the output of `COMMAND --help`, for all commands.
 fn options() -> BTreeMap<String, Vec<String>> {
     let mut found = BTreeMap::new();
     gather(&[], &mut found);
@@ -57,7 +57,7 @@ fn completions_name_every_option_and_bash_reads_them() {
             assert!(script.contains(&named), "{shell}: --{option}");
         }
         if shell == "fish" {
-            // Nothing here reads fish but fish.
+            // Only fish can check fish.
             continue;
         }
         let package = if shell == "bash" { "bash" } else { "zsh" };

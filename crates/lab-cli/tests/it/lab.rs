@@ -1,4 +1,4 @@
-//! `anabranch lab`, as a shell sees it.
+//! Tests of `anabranch lab` on the command line.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -13,14 +13,14 @@ fn anabranch(args: &[&str]) -> Command {
     command
 }
 
-/// Standard output of a run that succeeds.
+/// Standard output of a successful run.
 #[track_caller]
 fn out(args: &[&str]) -> String {
     let assert = anabranch(args).assert().success();
     String::from_utf8(assert.get_output().stdout.clone()).expect("text")
 }
 
-/// Standard error of a run that is refused with exit code 2 and writes nothing to standard output.
+/// Standard error of a run that is refused with exit code 2 and without standard output.
 #[track_caller]
 fn refused(args: &[&str]) -> String {
     let assert = anabranch(args).assert().code(2).stdout("");
@@ -112,7 +112,7 @@ fn a_reader_that_goes_away_is_no_error() {
     assert_eq!(String::from_utf8_lossy(&output.stderr), "");
 }
 
-/// Options of a reproduction that takes a second, into a folder.
+/// Options of a reproduction that takes a second, with an output folder.
 fn quick<'a>(papers: &[&'a str], folder: &'a Path) -> Vec<&'a str> {
     let folder = folder.to_str().expect("a path of text");
     [&["lab", "reproduce"], papers, &["--quick", "--runs", "1", "--out", folder]].concat()
@@ -121,7 +121,7 @@ fn quick<'a>(papers: &[&'a str], folder: &'a Path) -> Vec<&'a str> {
 #[test]
 fn a_report_lies_beside_a_folder_for_each_paper() {
     let folder = tempfile::tempdir().expect("a folder");
-    // Named in any order, and once is enough.
+    // Papers may be named in any order and repeatedly.
     let said = out(&quick(&["dtc", "set", "dtc", "--quiet"], folder.path()));
     let lines: Vec<&str> = said.lines().collect();
     assert!(lines[0].starts_with("set ") && lines[1].starts_with("dtc "), "{said}");
@@ -159,7 +159,7 @@ fn verdicts_are_objects_a_line() {
         (&cell["paper"], &cell["printed"], &cell["found"]),
         (&"dtc".into(), &3010.0.into(), &3010.0.into())
     );
-    // One run proves nothing, a formula needs none.
+    // A single run proves nothing; a formula needs no run.
     assert_eq!((&cell["verdict"], &cell["ratio"]), (&"cannot be judged".into(), &1.0.into()));
     let bound = objects.iter().find(|o| o["id"] == "dtc.omniscient.n6").expect("a bound");
     assert_eq!((&bound["verdict"], &bound["runs"]), (&"reproduced".into(), &0.into()));
@@ -193,7 +193,7 @@ fn progress_is_sparse_lines_and_none_if_it_is_to_be_quiet() {
     assert_eq!(told(&["--quiet"]), "");
 }
 
-/// Long before it is over; whatever has been run is gone, and what was there before stays.
+/// Interrupted long before its end: new results are dropped, and existing files stay.
 #[test]
 fn a_report_that_is_interrupted_leaves_nothing_half_written() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -208,20 +208,21 @@ fn a_report_that_is_interrupted_leaves_nothing_half_written() {
             .stderr(Stdio::null())
             .spawn()
             .expect("it starts");
-        // Its folder beside is made before the first run, and signals are caught a moment later.
+        // The temporary folder is created before the first run, and signals are caught a moment
+        // later.
         let begun = || {
             std::fs::read_dir(&out).is_ok_and(|all| {
                 all.flatten().any(|e| e.file_name().to_string_lossy().starts_with(".reproduce-"))
             })
         };
         while !begun() {
-            // Not a core of its own, which the program could do with.
+            // Wait without using a core, which the program needs.
             std::thread::park_timeout(std::time::Duration::from_millis(1));
         }
         let code = loop {
             let pid = rustix::process::Pid::from_raw(child.id() as i32).expect("a process");
-            // Again, as one would press it: a signal that comes when its handler is there and does
-            // not know yet what to do is lost.
+            // Repeat the signal, as a user would: one that arrives between the installation of the
+            // handler and its registration is lost.
             if catches_interrupts(child.id()) {
                 rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("it is there");
             }
@@ -242,7 +243,7 @@ fn a_report_that_is_interrupted_leaves_nothing_half_written() {
     }
 }
 
-/// Whether a process has a handler for SIGINT by now (proc(5), SigCgt).
+/// Whether a process has a handler for SIGINT (proc(5), SigCgt).
 fn catches_interrupts(pid: u32) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
@@ -257,7 +258,7 @@ fn too_little_memory_is_refused_with_what_is_needed() {
     assert!(said.contains("did you mean `pid`"), "{said}");
 }
 
-/// What follows from an axis stands at each point, and not over all of them.
+/// Values that follow from an axis are printed at each point, not above all points.
 #[test]
 fn what_follows_from_an_axis_is_said_at_each_point() {
     let axes = ["scheme=conventional,ours", "conventional_acks=window,rfc", "nodes=4", "packets=1"];
@@ -299,7 +300,7 @@ fn a_folder_that_cannot_be_made_is_refused() {
 fn nodes_that_do_not_hear_each_other_are_bad_input() {
     let said = refused(&["lab", "run", "mptcp", "--set", "range=1m", "--runs", "1"]);
     assert!(said.contains("is connected with a range of 1 m") && said.contains("hint: "), "{said}");
-    // It is no single parameter's fault.
+    // No single parameter causes the error.
     assert!(!said.contains("--set"), "{said}");
     let object: Value = serde_json::from_str(&out(&[
         "lab",

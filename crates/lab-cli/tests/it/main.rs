@@ -1,4 +1,5 @@
-//! The program `anabranch-lab` as a shell sees it, and everything that the documentation shows.
+//! Tests of the program `anabranch-lab` on the command line, and of everything that the
+//! documentation shows.
 
 mod compare;
 mod completions;

@@ -1,10 +1,10 @@
 //! A crate outside the workspace adds a congestion control, a scheduler and a striping policy.
 //!
-//! Its program is an example of this package, which cargo builds beside the tests with the
-//! libraries of the workspace: building it in its own workspace compiles all dependencies again and
-//! takes 90 s of processor time. What that build would show beyond it is shown apart: cargo
-//! resolves the crate from outside to what the program `anabranch` alone is built with, and
-//! `.ci/run` builds it there.
+//! Its program is an example of this package, so that cargo builds it beside the tests with the
+//! libraries of the workspace. A build in its own workspace compiles all dependencies again and
+//! takes 90 s of processor time. What that build would show in addition is tested separately: cargo
+//! resolves the external crate to the same packages as the program `anabranch`, and `.ci/run`
+//! builds it there.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -17,18 +17,17 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the workspace")
 }
 
-/// The program of the user's crate, which `cargo test` builds unless `--test` restricts it to
-/// tests.
+/// Path of the user's program, which `cargo test` builds unless `--test` restricts it to tests.
 ///
 /// # Panics
-/// It is not there or older than one of its sources.
+/// The program is missing or older than one of its sources.
 fn program() -> PathBuf {
     let folder = assert_cmd::cargo::cargo_bin!("anabranch-lab").with_file_name("examples");
     let program = folder.join(format!("own-protocol{}", std::env::consts::EXE_SUFFIX));
     let advice = "build it: `cargo test -p anabranch-lab-cli --no-run`";
     let changed = |file: &Path| fs::metadata(file).and_then(|of| of.modified()).ok();
     let built = changed(&program).unwrap_or_else(|| panic!("no {}; {advice}", program.display()));
-    // `PROGRAM: SOURCE SOURCE ...`, of all crates of the workspace that are in it.
+    // `PROGRAM: SOURCE SOURCE ...`, with the sources of all workspace crates in it.
     let sources = fs::read_to_string(folder.join("own-protocol.d")).expect("cargo writes it");
     let sources: Vec<&str> = sources.split_once(": ").expect("a rule of make").1.split_whitespace().collect();
     assert!(sources.iter().any(|file| file.ends_with("own-protocol/src/congestion.rs")), "{sources:?}");
@@ -38,13 +37,13 @@ fn program() -> PathBuf {
     program
 }
 
-/// Runs the user's program from the root.
+/// Runs the user's program in the root.
 fn own(arguments: &[&str]) -> Output {
     Command::new(program()).args(arguments).current_dir(root()).output().expect("the program starts")
 }
 
-/// Packages by name and version, each with the sets of features that cargo would build it with.
-/// `default` is left out: it stands for other features, which are there too.
+/// Packages by name and version, each with the sets of features that cargo would build. `default`
+/// is left out, since it stands for other features in the set.
 type Packages = BTreeMap<String, BTreeSet<Vec<String>>>;
 
 fn resolved(selection: &[&str]) -> Packages {
@@ -65,7 +64,7 @@ fn resolved(selection: &[&str]) -> Packages {
 #[test]
 fn outside_the_workspace_cargo_resolves_it_to_what_the_program_is_built_with() {
     let folder = root().join("examples/own-protocol");
-    // The same versions as in the workspace, without asking a registry.
+    // The same versions as in the workspace, without a registry.
     fs::copy(root().join("Cargo.lock"), folder.join("Cargo.lock")).expect("it may be written");
     let mut outside = resolved(&["--manifest-path", "examples/own-protocol/Cargo.toml"]);
     let own: Vec<String> = outside.keys().filter(|name| name.starts_with("own-protocol ")).cloned().collect();
@@ -92,7 +91,7 @@ fn a_protocol_of_a_users_own_is_compared_with_ours() {
     assert_eq!(axes, ["newreno", "cubic", "vegas"]);
     let [newreno, cubic, vegas] = &queues[..] else { panic!("{axes:?}") };
     assert!(queues.iter().all(|record| metric(record, "transfer.file.delivered") == 1.0));
-    // What a controller by delay is for: the link stays full, and its queue nearly empty.
+    // Purpose of a delay-based controller: the link stays full, and its queue almost empty.
     for loss_based in [newreno, cubic] {
         let peak = |record| metric(record, "link.a>b.queue_peak_bytes");
         assert!(peak(vegas) * 3.0 < peak(loss_based));

@@ -1,4 +1,4 @@
-//! `anabranch plan`, as a shell sees it.
+//! Tests of `anabranch plan` on the command line.
 
 use std::process::Command;
 

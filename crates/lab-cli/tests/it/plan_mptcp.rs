@@ -1,4 +1,4 @@
-//! `anabranch plan csma`, `rtt` and `schedule`, as a shell sees them.
+//! Tests of `anabranch plan csma`, `rtt` and `schedule` on the command line.
 
 use std::process::Command;
 

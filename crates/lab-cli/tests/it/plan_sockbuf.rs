@@ -1,4 +1,4 @@
-//! `anabranch plan sockbuf`, as a shell sees it. Its numbers are those of the tables of
+//! Tests of `anabranch plan sockbuf` on the command line, with the numbers of the tables in
 //! `docs/reference/sockbuf.md`.
 
 use std::process::Command;
@@ -55,7 +55,7 @@ fn gains_lag_range_and_period_can_be_chosen() {
     assert_eq!((&lagging["rise_cycles"], &lagging["settling_cycles"]), (&21.into(), &142.into()));
     let own = object("--kp 0.05 --ki 0.01 --kd 0.04 --controller new --period 100ms");
     close(&own["settling_s"], 15.9, 1e-9);
-    // The pool's end cuts what would go past it.
+    // The pool limits the overshoot.
     let cut = object("--gains paper --controller new --pool 420kB");
     close(&cut["overshoot"], 0.0, 1e-12);
     let wild = object("--times 9");

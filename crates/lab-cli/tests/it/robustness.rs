@@ -1,4 +1,4 @@
-//! `anabranch lab robustness`, as a shell sees it.
+//! Tests of `anabranch lab robustness` on the command line.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -8,7 +8,7 @@ use assert_cmd::cargo::CommandCargoExt;
 use assert_cmd::prelude::*;
 use serde_json::Value;
 
-/// A small study, in a folder.
+/// A small study in a folder.
 fn study(folder: &Path, seed: &str) -> Command {
     study_of("4", folder, seed)
 }
@@ -35,8 +35,8 @@ fn read(folder: &Path, kind: &str) -> String {
     fs::read_to_string(folder.join(format!("dtc.{kind}"))).expect("a file")
 }
 
-/// One process is ended in the middle of a line; the next goes on, on another number of threads,
-/// and the files are the same.
+/// A process is killed in the middle of a line; the next resumes with another number of threads,
+/// and the files are equal.
 #[test]
 fn the_same_command_goes_on_where_it_was_ended() {
     let (whole, ended) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
@@ -62,7 +62,7 @@ fn the_same_command_goes_on_where_it_was_ended() {
         lines
     };
     assert_eq!(sorted(whole), sorted(ended));
-    // A row of other values than are drawn is none.
+    // A row with other values than the drawn ones is ignored.
     let other = read(whole, "jsonl").replacen(
         "\"setting\":2,\"parameters\":{",
         "\"setting\":2,\"parameters\":{\"loss\":\"0\",",
@@ -74,7 +74,7 @@ fn the_same_command_goes_on_where_it_was_ended() {
     let page = read(whole, "md");
     let claims = page.lines().filter(|line| line.starts_with("| dtc.")).count();
     assert_eq!(read(whole, "csv").lines().count(), 1 + claims);
-    // All is there: nothing is run again, and a program reads the same claims.
+    // Everything is done: nothing runs again, and the JSON output has the same claims.
     let json = study(whole, "3").args(["--json", "--quiet"]).assert().success();
     let json = String::from_utf8(json.get_output().stdout.clone()).expect("text");
     let all: Vec<Value> =
@@ -109,7 +109,7 @@ fn whoever_is_interrupted_is_told_what_is_kept() {
 
 const OTHER: &str = "{\"paper\":\"dtc\",\"settings\":9,\"quick\":false,\"runs\":2,\"seed\":7,\"version\":\"0.0.1\",\"build\":\"\"}\n";
 
-/// The report begins with what a folder has; what is not whole or not there is refused before a
+/// The report contains the results of a folder; incomplete or missing results are refused before a
 /// run.
 #[test]
 fn a_report_has_the_map_of_a_folder() {
@@ -177,7 +177,7 @@ fn a_paper_that_is_none_and_numbers_that_cannot_be_are_refused() {
     refused(&["dtcp"]);
     refused(&["dtc", "--settings", "0"]);
     refused(&["dtc", "--runs", "0"]);
-    // What is no fault of a setting's values ends it, and is in no row.
+    // An error that no setting's values cause ends the study, and is in no row.
     let folder = tempfile::tempdir().expect("a folder");
     let mut command = Command::cargo_bin("anabranch-lab").expect("the program is built");
     command.args(["lab", "robustness", "dtc", "--quick", "--settings", "2", "--runs", "42000", "--out"]);

@@ -1,4 +1,4 @@
-//! `anabranch sweep`, as a shell sees it, and as it looks after it was killed.
+//! Tests of `anabranch sweep` on the command line, also after kills.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ transfer = [{ name = "file", kind = "tcp", from = "a", to = "b", bytes = "1 MB" 
 stop = "5 min"
 "#;
 
-/// A folder with a network and a spec of it, and where its results go.
+/// A folder with a network, a sweep of it, and the results.
 struct Place {
     folder: TempDir,
 }
@@ -42,7 +42,7 @@ impl Place {
         command
     }
 
-    /// Standard output of a sweep that goes well.
+    /// Standard output of a successful sweep.
     #[track_caller]
     fn run(&self, out: &str, arguments: &[&str]) -> String {
         let assert = self.command(out, arguments).assert().success();
@@ -55,7 +55,7 @@ impl Place {
         String::from_utf8(assert.get_output().stderr.clone()).expect("text")
     }
 
-    /// Runs that are done, as far as the next process will know.
+    /// Number of finished runs, as the next process sees it.
     #[track_caller]
     fn done(&self, out: &str) -> u64 {
         let text = self.run(out, &["--dry-run", "--json"]);
@@ -73,7 +73,7 @@ fn grid(runs: u64) -> String {
     format!("runs = {runs}\n[grid]\n\"link.cable.loss\" = [0.0, 0.02, 0.05]\n")
 }
 
-/// Octets of all logs of a folder.
+/// Length of all logs in a folder, in bytes.
 fn logged(folder: &Path) -> u64 {
     let Ok(entries) = fs::read_dir(folder) else { return 0 };
     let log = |entry: fs::DirEntry| {
@@ -82,7 +82,7 @@ fn logged(folder: &Path) -> u64 {
     entries.filter_map(|entry| Some(log(entry.ok()?)?.len())).sum()
 }
 
-/// Waits until a process has ended or its logs have so many octets.
+/// Waits until a process has ended or its logs have this length.
 fn wait(child: &mut Child, folder: &Path, octets: u64) {
     while logged(folder) < octets && child.try_wait().expect("a child").is_none() {
         std::thread::park_timeout(Duration::from_millis(1));
@@ -106,13 +106,13 @@ fn a_sweep_says_means_and_writes_tables() {
     let [csv, parquet] = place.tables("out");
     assert_eq!(csv.iter().filter(|octet| **octet == b'\n').count(), 13);
     assert!(parquet.starts_with(b"PAR1") && parquet.ends_with(b"PAR1"));
-    // Once more there is nothing to do, and the same to say.
+    // A second start runs nothing and prints the same.
     let again = place.command("out", &[]).assert().success().stderr("").stdout(text);
     drop(again);
     assert_eq!(place.tables("out"), [csv, parquet]);
 }
 
-/// A reader of one command's results can read those of all.
+/// All commands have the same format of results.
 #[test]
 fn results_of_run_sweep_and_lab_have_the_same_keys() {
     let place = Place::new(&grid(1));
@@ -210,7 +210,7 @@ fn a_spec_that_is_wrong_is_shown_where() {
     assert!(!place.out("out").exists());
 }
 
-/// Traces are read beside the scenario, and are part of what a run is.
+/// Traces are read relative to the scenario, and are part of a run's identity.
 #[test]
 fn a_sweep_follows_traces_and_runs_again_what_follows_another() {
     let place = Place::new("runs = 2\n[grid]\n\"link.cable.trace.mahimahi\" = [\"one.up\", \"two.up\"]\n");
@@ -278,8 +278,8 @@ fn whoever_is_killed_at_any_moment_loses_nothing_and_doubles_nothing() {
     for kill in 0..kills {
         let mut child =
             place.command("killed", &["--quiet"]).stdout(Stdio::null()).spawn().expect("the program");
-        // Some die before they have written anything, the others anywhere in their share of the
-        // work.
+        // Some processes are killed before they have written anything, the others anywhere in their
+        // share of the work.
         let share = whole / kills * 3 / 2;
         let octets = if kill % 8 == 7 { 0 } else { random.below(share.max(1)) };
         let goal = logged(&place.out("killed")) + octets;
@@ -293,13 +293,13 @@ fn whoever_is_killed_at_any_moment_loses_nothing_and_doubles_nothing() {
     println!("{kills} kills, seed {seed}: {done} of {runs} runs were done before the last process began");
     place.run("killed", &["--quiet"]);
     assert!(place.tables("killed") == place.tables("one"), "seed {seed}");
-    // Every row was written once: the logs have as much to say, but for what begins a log.
+    // Every row was written once: the logs have the same length, except for their headers.
     let again = logged(&place.out("killed"));
     assert!(again <= whole + whole / 10 + 20_000, "seed {seed}: {again} octets of logs, {whole} undisturbed");
     println!("tables of {runs} runs are those of an undisturbed sweep, octet by octet");
 }
 
-/// A spec that names an experiment is a sweep like any other, and shares its rows with `lab run`.
+/// A sweep of an experiment works like any other, and shares its rows with `lab run`.
 #[test]
 fn an_experiment_is_swept_sharded_and_resumed() {
     let place = Place::new("");
@@ -339,7 +339,7 @@ fn an_experiment_is_swept_sharded_and_resumed() {
     assert!(said.contains("4 runs in "), "one more run of each point: {said}");
 }
 
-/// What `lab run` prints does not depend on whether rows are kept.
+/// The output of `lab run` does not depend on whether rows are stored.
 #[test]
 fn lab_run_keeps_rows_and_goes_on() {
     let place = Place::new("");
@@ -363,7 +363,7 @@ fn lab_run_keeps_rows_and_goes_on() {
     assert_eq!(tables[0].iter().filter(|octet| **octet == b'\n').count(), 1 + 2 * 3);
     assert!(String::from_utf8_lossy(&tables[0]).starts_with("point,hops,segments,seed,"));
 
-    // Killed and interrupted on the way, it ends with the same tables.
+    // Killed and interrupted on the way, the grid ends with the same tables.
     let long = ["--set", "loss=0.05,0.1", "--set", "hops=6", "--runs", "400", "--quiet", "--out"];
     let whole = [&long[..], &["whole"]].concat();
     program(&whole).assert().success();
@@ -388,8 +388,8 @@ fn lab_run_keeps_rows_and_goes_on() {
     assert!(place.tables("parts") == place.tables("whole"));
 }
 
-/// A mean of those that were delivered leaves the slowest out; the median is that of all, and says
-/// how sure it is.
+/// The mean of the delivered transfers leaves the slowest out; the median covers all, with a
+/// confidence interval.
 #[test]
 fn latencies_that_are_cut_have_a_median_of_all() {
     let place = Place::new("runs = 11\n[set]\n\"transfer.file.bytes\" = \"20 kB\"\n");
@@ -426,7 +426,7 @@ fn latencies_that_are_cut_have_a_median_of_all() {
     assert!(text.contains("(Kaplan-Meier: median ") && text.contains("; 3 censored)"), "{text}");
 }
 
-/// Progress and errors that nobody reads end nothing, and the exit code is that of the outcome.
+/// Progress and errors that are not read end nothing, and the exit code is that of the outcome.
 #[test]
 fn what_nobody_reads_leaves_the_exit_code() {
     let place = Place::new("runs = 3\n");
@@ -443,8 +443,8 @@ fn what_nobody_reads_leaves_the_exit_code() {
     }
 }
 
-/// Time series of all runs come in the format that is asked for; of experiments, and without a
-/// folder, they are refused.
+/// Time series of all runs have the requested format; for experiments, and without a folder, they
+/// are refused.
 #[test]
 fn a_sweep_writes_time_series() {
     let place = Place::new("runs = 2\n[grid]\n\"link.cable.loss\" = [0.0, 0.1]\n");

@@ -1,4 +1,4 @@
-//! Figures of `docs`, measured and drawn: what the examples that draw them share.
+//! Shared code of the examples that measure and draw figures of `docs`.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -9,7 +9,7 @@ use anabranch_lab::stats::Summary;
 
 use crate::length::Length;
 
-/// What each point costs.
+/// Effort for each point.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Effort {
     /// Simulated seconds of each run.
@@ -17,8 +17,8 @@ pub(crate) struct Effort {
     pub(crate) runs: u64,
 }
 
-/// Draws the charts that `charts` measures, by their files' names, with the effort that the command
-/// line asks for: in full into the folder that it names or `docs/evidence/figures`, briefly into a
+/// Draws the charts that `charts` measures, by file name. With `full` on the command line, the
+/// files go to the given folder or to `docs/evidence/figures`; otherwise short runs go to a
 /// temporary folder.
 pub(crate) fn draw(
     short: Effort,
@@ -53,7 +53,7 @@ fn write(folder: &Path, name: &str, chart: &Chart) -> io::Result<()> {
     fs::write(folder.join(format!("{name}.csv")), chart.csv())
 }
 
-/// The mean over all runs with its 95 % confidence interval.
+/// Mean over all runs with its 95 % confidence interval.
 pub(crate) fn point(x: f64, effort: Effort, run: impl Fn(u64) -> f64) -> Point {
     let values: Vec<f64> = (1..=effort.runs).map(run).collect();
     let summary = Summary::of(&values).expect("shares and throughputs are finite");

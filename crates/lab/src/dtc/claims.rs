@@ -1,5 +1,5 @@
-//! The paper's numbers and claims beside what we measure: every value and trend of the list of
-//! targets.
+//! Compares the paper's numbers and claims with our measurements: every value and trend of the list
+//! of targets.
 
 use super::config::Mode;
 use super::figures::Drawn;
@@ -21,14 +21,14 @@ struct Judge<'a> {
     drawn: &'a [Drawn],
 }
 
-/// Why a number of the paper's nodes is missed.
+/// Cause of deviations for numbers of the paper's nodes.
 const NODES: &str = "section IV leaves choices open (D11, D14 to D16), of which D14 and D16 move these numbers; what else the paper's nodes do \
                      is not said";
 
-/// Why a comparison with plain TCP is missed.
+/// Cause of deviations for comparisons with plain TCP.
 const PLAIN: &str = "our plain TCP backs off as RFC 6298 has it, the paper's stack is not said (D22)";
 
-/// Why anything else is missed, if it is.
+/// Cause of any other deviation.
 const OTHER: &str = "cause not found";
 
 impl Judge<'_> {
@@ -46,7 +46,7 @@ impl Judge<'_> {
         }
     }
 
-    /// A cell of Tables I and II.
+    /// Judges a cell of Tables I and II.
     fn cell(&self, row: &str, place: &str) -> Judged {
         let (hops, column) = place.split_once('.').unwrap_or((place, ""));
         let hops = hops.parse().unwrap_or(HOPS[0]);
@@ -66,7 +66,7 @@ impl Judge<'_> {
         let change = self.tables.ratio(metric, (Mode::Improved, Mode::Paper), hops, loss);
         let change = change.map(|ratio| Figure::from(ratio).scaled(100.0, -100.0));
         let judged = judged.beside(of(Mode::Improved), change);
-        // Without loss nothing is spared.
+        // Without loss no retransmission can be saved.
         if loss == 0.0 || row == "ack_tx" {
             return judged;
         }
@@ -74,7 +74,7 @@ impl Judge<'_> {
         judged.or_at_least(Part::effect("less than plain TCP", spared, 0.0))
     }
 
-    /// A metric of one mode less another's, run by run.
+    /// Difference of a metric between two modes, run by run.
     fn difference(&self, metric: &str, modes: (Mode, Mode), hops: usize, loss: f64) -> Option<Summary> {
         let of = |mode, run: usize| self.tables.cell(mode, hops, loss).metric(metric).values[run];
         self.tables.by_run(|run| Some(of(modes.0, run)? - of(modes.1, run)?))
@@ -158,12 +158,12 @@ impl Judge<'_> {
         }
     }
 
-    /// Plain TCP's end-to-end retransmissions as a multiple of those with the paper's nodes.
+    /// Plain TCP's end-to-end retransmissions, divided by those with the paper's nodes.
     fn factor(&self, hops: usize, loss: f64) -> f64 {
         self.tables.of_factors(&[(hops, loss)], |factors| factors[0]).map_or(f64::NAN, |f| f.mean)
     }
 
-    /// Table III, in its lower reading.
+    /// Judges Table III, in its lower reading.
     fn throughput(&self, hops: usize) -> Judged {
         let percent = |mode| self.tables.throughput(mode, hops).map(|t| Figure::from(t).scaled(100.0, 0.0));
         let faster = self.tables.throughput(Mode::Paper, hops).map(|t| t.scaled(1.0, -1.0));
@@ -173,7 +173,7 @@ impl Judge<'_> {
         judged.noting("of plain TCP's throughput; printed is that, or 100 % more (D18)").because(PLAIN)
     }
 
-    /// By how many per cent nodes are above a bound, with 10 % loss.
+    /// By how many per cent nodes exceed a bound, with 10 % loss.
     fn above(&self, metric: &str, bound: &str, hops: usize, mode: Mode) -> Option<Figure> {
         let figure = Figure::from(self.tables.summary(metric, mode, hops, 0.1)?);
         Some(figure.scaled(100.0 / self.bound(bound, hops), -100.0))
@@ -219,14 +219,14 @@ impl Judge<'_> {
                         [0.0, loss].map(|l| self.tables.mean("ack_transmissions", Mode::Paper, hops, l));
                     let what =
                         format!("{hops} hops: {some:.0} with {:.0} % loss, {none:.0} without", 100.0 * loss);
-                    // Printed are 2 to 12 % less.
+                    // The paper prints 2 to 12 % less.
                     Part::effect(what, found, 0.01 * none)
                 };
-                // As printed: not over 11 hops with 10 %.
+                // As printed: not over 11 hops with 10 % loss.
                 Judged::parts([(6, 0.05), (6, 0.1), (11, 0.05)].map(fewer).to_vec()).against("D4")
             }
             "trend.3" => {
-                // Much more is half as much again.
+                // "Much more" is read as at least half as much again.
                 let found = self.ends(Mode::Tcp, |first, last| first - 1.5 * last);
                 Judged::parts(vec![Part::effect(self.first_and_last(Mode::Tcp), found, 0.0)])
             }
@@ -288,8 +288,8 @@ impl Judge<'_> {
                 Judged::parts(vec![Part::effect(what, rare, 0.0)])
             }
             "trend.8" => {
-                // From which segment on the estimate stays within a tenth of its last value; 0 is
-                // the handshake.
+                // Index of the segment from which on the estimate stays within a tenth of its last
+                // value; 0 is the handshake.
                 let settled = |curve: usize| {
                     let points = self.points("9", curve);
                     let last = points.last().map_or(f64::NAN, |point| point.y);
@@ -317,7 +317,7 @@ impl Judge<'_> {
         }
     }
 
-    /// What `of` makes of the first and the last node's transmissions, 11 hops and 10 % loss, run
+    /// Applies `of` to the first and the last node's transmissions, with 11 hops and 10 % loss, run
     /// by run.
     fn ends(&self, mode: Mode, of: impl Fn(f64, f64) -> f64) -> Option<Summary> {
         let runs = &self.tables.cell(mode, 11, 0.1).array("transmissions_by_node").runs;
@@ -337,7 +337,7 @@ impl Judge<'_> {
         drawn.and_then(|d| d.chart.series.get(curve)).map_or(&[], |series| &series.points)
     }
 
-    /// The y of a figure's curve.
+    /// The y values of a figure's curve.
     fn curve(&self, id: &str, curve: usize) -> Vec<f64> {
         self.points(id, curve).iter().map(|point| point.y).collect()
     }

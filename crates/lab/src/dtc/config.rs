@@ -1,4 +1,4 @@
-//! The parameters of the experiment, their defaults, and what they change in its scenario.
+//! Parameters of the experiment, their defaults, and how they change its scenario.
 
 use anabranch_core::segment::Segment;
 use anabranch_sim::frames;
@@ -10,7 +10,7 @@ use crate::experiment::template::{Assignment, Template};
 use crate::experiment::values::{self, Takes, Understood, count, is_radio, probability, quantity};
 use crate::experiment::{Parameter, ParameterError, Settings, parameter as p};
 
-/// The scenario, and what the parameters change in it.
+/// The scenario and how the parameters change it.
 pub const TEMPLATE: Template = Template {
     file: "scenarios/papers/dtc.toml",
     text: include_str!("../../../../scenarios/papers/dtc.toml"),
@@ -18,10 +18,10 @@ pub const TEMPLATE: Template = Template {
     derived,
 };
 
-/// What the nodes between the ends do.
+/// Behaviour of the nodes between the ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mode {
-    /// They forward.
+    /// They only forward.
     Tcp,
     /// They follow section IV of the paper.
     Paper,
@@ -43,9 +43,9 @@ impl Mode {
 const FACTOR: &str = "0 to 1";
 const SWITCH: &str = "on or off";
 
-/// Section V where the paper gives a number (500 segments of 100 octets, factors one half and one
-/// quarter, one cached segment, one half of them); a window of three segments follows from its
-/// tables (erratum D8).
+/// Defaults from section V where the paper gives a number: 500 segments of 100 bytes, factors of
+/// one half and one quarter, one cached segment with a probability of one half. A window of three
+/// segments follows from the paper's tables (erratum D8).
 const PARAMETERS: &[Parameter] = &[
     p("hops", "6", "2 to 32", "links in a row between sender and receiver"),
     p("loss", "0.1", "a probability such as 0.1 or 10%", "loss of each data segment on each link").alias(),
@@ -131,11 +131,11 @@ const TAKES: &[(&str, Takes)] = &[
     ("hop_delay", Takes::Span),
 ];
 
-/// The same settings, each value in the one way in which results name it, and a number for "auto".
+/// The settings in canonical form: each value as results write it, and numbers instead of "auto".
 ///
 /// # Errors
 ///
-/// The first value that cannot be.
+/// The first invalid value.
 pub(super) fn canonical(settings: &Settings) -> Understood<Settings> {
     let mut settings = settings.clone();
     if settings.text("cache_probability") == "auto" {
@@ -145,16 +145,16 @@ pub(super) fn canonical(settings: &Settings) -> Understood<Settings> {
     values::canonical(&settings, TAKES)
 }
 
-/// The numbers of the chain that meter and closed forms need.
+/// Numbers of the chain for the meter and the closed forms.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Chain {
-    /// Links between sender and receiver.
+    /// Number of links between sender and receiver.
     pub hops: usize,
-    /// Segments to carry.
+    /// Number of segments to carry.
     pub segments: usize,
-    /// Bytes of payload in a segment.
+    /// Payload of a segment in bytes.
     pub payload: u16,
-    /// Loss of a segment on a link.
+    /// Loss probability of a segment on a link.
     pub loss: f64,
 }
 
@@ -168,20 +168,20 @@ impl Chain {
         })
     }
 
-    /// Bytes that the last acknowledgement covers.
+    /// Number of bytes that the last acknowledgement covers.
     pub fn octets(&self) -> u64 {
         self.segments as u64 * u64::from(self.payload)
     }
 
-    /// The loss of a frame, or of its acknowledgement, with which `loss` is that of a data segment
-    /// over a hop: of its frames all must arrive, and be acknowledged but for the last, or the MAC
-    /// gives the segment up.
+    /// Loss probability of a frame or its acknowledgement for which `loss` is that of a data
+    /// segment over a hop. All frames of the segment must arrive, and all but the last must be
+    /// acknowledged, or the MAC gives up the segment.
     pub(super) fn frame_loss(&self) -> f64 {
         let must_arrive = f64::from(2 * self.frames() - 1);
         1.0 - (1.0 - self.loss).powf(1.0 / must_arrive)
     }
 
-    /// Frames of a data segment over a hop between two nodes that are not the ends.
+    /// Number of frames of a data segment over a hop between two inner nodes.
     pub(super) fn frames(&self) -> u32 {
         let packet = Packet {
             id: 0,
@@ -200,9 +200,9 @@ impl Chain {
     }
 }
 
-/// How far a node on the radio is from the next, in metres: each hears its neighbours and no other.
+/// Distance between neighbours on the radio, in metres: each node hears its two neighbours only.
 const SPACE: usize = 80;
-/// Octets of headers without options.
+/// Length of the headers without options, in bytes.
 const IPV6_AND_TCP: u32 = 60;
 
 fn derived(settings: &Settings) -> Understood<Vec<Assignment>> {
@@ -211,7 +211,7 @@ fn derived(settings: &Settings) -> Understood<Vec<Assignment>> {
     let window = count("window", settings.text("window"), 1, 100)?;
     let mut all = vec![
         ("hops", format!("nodes.r*.count={}", hops - 1)),
-        // The run ends with the last acknowledgement.
+        // The run ends with the last acknowledgement, not by time.
         ("segments", "stop=8760 h".to_owned()),
         ("payload", format!("tcp.default.mss={payload}")),
         ("window", format!("tcp.default.window_limit={window}")),
@@ -219,7 +219,7 @@ fn derived(settings: &Settings) -> Understood<Vec<Assignment>> {
         ("window", format!("tcp.default.receive_buffer={} B", window * usize::from(payload))),
     ];
     let hop: Span = quantity("hop_delay", settings.text("hop_delay"))?;
-    // No closer than 3.5 hops (erratum D8).
+    // Segments are at least 3.5 hops apart (erratum D8).
     all.push(("hop_delay", format!("link.hop*.only.hop1.spacing={}", Span(hop.0 * 7 / 2))));
     if values::meant("last_ack_loss", settings.text("last_ack_loss"), &[("off", false), ("on", true)])? {
         all.push(("last_ack_loss", format!("link.hop*.only.hop1.back.loss={:?}", chain.loss)));

@@ -1,4 +1,4 @@
-//! Section V: Figures 5 to 9. The paper prints them without numbers.
+//! Figures 5 to 9 of section V. The paper prints them without numbers.
 
 use super::config::Mode;
 use super::meter::Sample;
@@ -13,16 +13,16 @@ use crate::work::Work;
 pub struct Drawn {
     /// `5` to `9`.
     pub id: &'static str,
-    /// The picture.
+    /// The chart.
     pub chart: Chart,
 }
 
-/// All figures, all for 11 hops and 10 % loss: Figure 5 by the tables' runs, the others by the
-/// first run of the seed, the paper's "typical run".
+/// Draws all figures, for 11 hops and 10 % loss: Figure 5 from the runs of the tables, the others
+/// from the first run of the seed, as the paper's show a "typical run".
 ///
 /// # Errors
 ///
-/// A run that could not be made.
+/// A run failed.
 pub fn draw(tables: &Tables, work: &Work<'_>) -> Result<Vec<Drawn>, RunError> {
     let paper = one_run(&tables::cell(Mode::Paper, 11, 0.1), work)?;
     let plain = one_run(&tables::cell(Mode::Tcp, 11, 0.1), work)?;
@@ -39,7 +39,8 @@ pub fn draw(tables: &Tables, work: &Work<'_>) -> Result<Vec<Drawn>, RunError> {
             ("without flying start", first(EARLY, &off)),
         ],
     );
-    // With flying start the first is that of the handshake: both count segments of data.
+    // With flying start the first sample is that of the handshake; remove it, so that both curves
+    // count data segments.
     early.chart.series[0].points.iter_mut().for_each(|point| point.x -= 1.0);
     Ok(vec![
         Drawn { id: "5", chart: load(tables) },
@@ -57,12 +58,12 @@ pub fn draw(tables: &Tables, work: &Work<'_>) -> Result<Vec<Drawn>, RunError> {
     ])
 }
 
-/// Samples that Figure 6 shows of each curve.
+/// Number of samples that Figure 6 shows of each curve.
 const SHOWN: usize = 500;
-/// Samples that Figure 9 shows of each curve.
+/// Number of samples that Figure 9 shows of each curve.
 const EARLY: usize = 40;
 
-/// Runs that [`draw`] makes.
+/// Number of runs that [`draw`] makes.
 pub(super) const RUNS: usize = 3;
 
 fn one_run(settings: &Settings, work: &Work<'_>) -> Result<Counts, RunError> {
@@ -88,7 +89,7 @@ fn load(tables: &Tables) -> Chart {
     }
 }
 
-/// Round trips over their number.
+/// Draws round-trip times over their number.
 fn times(id: &'static str, title: &str, curves: Vec<(&str, Vec<Sample>)>) -> Drawn {
     let series = curves.into_iter().map(|(name, samples)| Series {
         name: name.to_owned(),

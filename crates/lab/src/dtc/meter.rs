@@ -1,5 +1,5 @@
-//! What moves over the chain, counted by an omniscient observer: the nodes' positions are their
-//! numbers, the sender is 0 and the receiver `hops`.
+//! Counts packets on the chain as an omniscient observer. Nodes are numbered by position: the
+//! sender is 0, the receiver is `hops`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,40 +10,42 @@ use anabranch_sim::trace::{NodeDrop, Observer, Point};
 
 use super::config::Chain;
 
-/// What one run has counted until the last acknowledgement.
+/// Counts of one run until the last acknowledgement.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Counts {
-    /// Data segments put on a link.
+    /// Number of data segments sent on all links.
     pub data: u64,
-    /// Acknowledgements put on a link.
+    /// Number of acknowledgements sent on all links.
     pub acks: u64,
-    /// Time-outs and fast retransmits of the sender, those of the handshake left out (erratum D6).
+    /// Number of time-outs and fast retransmits of the sender, without those of the handshake
+    /// (erratum D6).
     pub end_to_end: u64,
-    /// Data segments that the sender sent again.
+    /// Number of data segments that the sender retransmitted.
     pub resent: u64,
-    /// Data segments that nodes sent out of their caches.
+    /// Number of data segments that nodes sent from their caches.
     pub local: u64,
-    /// Segments sent again by the sender that reached the receiver by a copy already in the
-    /// network.
+    /// Number of segments that the sender retransmitted although a copy already in the network
+    /// reached the receiver.
     pub unnecessary: u64,
-    /// From the SYN until the last acknowledgement; `None` if that did not come.
+    /// Time from the SYN until the last acknowledgement; `None` if that did not arrive.
     pub completion: Option<Duration>,
-    /// Frames on the air, those of the handshake included; `None` without a radio.
+    /// Number of frames on the air, including the handshake; `None` without a radio.
     pub frames: Option<u64>,
-    /// Data segments put on a link by each node between the ends.
+    /// Number of data segments sent by each inner node.
     pub by_node: Vec<u64>,
-    /// The sender's round trips, of segments during whose way it repeated nothing.
+    /// Round-trip times of the sender, for segments during whose round trip nothing was
+    /// retransmitted.
     pub rtt: Vec<Sample>,
-    /// The estimates of the local round trip at each node between the ends, whenever they change.
+    /// Local round-trip estimates of each inner node, at each change.
     pub local_rtt: Vec<Vec<Sample>>,
 }
 
-/// A round trip.
+/// A round-trip time.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Sample {
-    /// When it was measured, in seconds from the beginning of the run.
+    /// Time of the measurement in seconds, from the start of the run.
     pub at: f64,
-    /// How long it was, in seconds.
+    /// Round-trip time in seconds.
     pub rtt: f64,
 }
 
@@ -51,34 +53,34 @@ pub struct Sample {
 #[derive(Debug)]
 pub(super) struct Meter {
     hops: usize,
-    /// Octets that the last acknowledgement covers.
+    /// Number of bytes that the last acknowledgement covers.
     goal: u32,
-    /// Whether round trips are recorded.
+    /// Whether to record round trips.
     samples: bool,
-    /// From where to where each link leads.
+    /// Start and end node of each link.
     links: Vec<(NodeId, NodeId)>,
     started: Option<Instant>,
-    /// The number of the first octet of data.
+    /// Sequence number of the first data byte.
     first: SeqNumber,
-    /// The first octet that was never sent.
+    /// Offset of the first byte that was never sent.
     fresh: u32,
-    /// The segments under way that have not reached the receiver, by their first octet.
+    /// Segments that have not reached the receiver, by their first byte.
     tracks: BTreeMap<u32, Track>,
     reached: BTreeSet<u32>,
-    /// By their end, when segments were sent that can be measured.
+    /// Sending times of segments that can be measured, by their end.
     sent: BTreeMap<u32, Instant>,
-    /// A segment without anything but the ports of the connection, once that has begun.
+    /// Once the connection has begun: a segment with its ports and nothing else.
     ports: Option<Segment>,
-    /// Segments that came to a node and were not sent on.
+    /// Number of segments that arrived at an inner node and were not forwarded.
     held: u64,
-    /// Segments that came to nodes between the ends.
+    /// Number of segments that arrived at inner nodes.
     came: u64,
     done: bool,
     counts: Counts,
 }
 
-/// The copies of a segment. The sender's n-th repetition begins generation n; what a node sends out
-/// of its cache is of the newest generation that has reached the node.
+/// Copies of a segment. The sender's n-th retransmission starts generation n; a segment from a
+/// node's cache belongs to the newest generation that reached the node.
 #[derive(Debug)]
 struct Track {
     newest: u64,
@@ -108,15 +110,15 @@ impl Meter {
         }
     }
 
-    /// What was counted; time-outs and local round trips are the caller's.
+    /// The counts, without time-outs and local round trips, which the caller adds.
     pub(super) fn counts(mut self) -> Counts {
         let by_nodes: u64 = self.counts.by_node.iter().sum();
-        // A segment that a node has sent and that did not come to it as such is out of its cache.
+        // A segment that a node sent without having received it comes from its cache.
         self.counts.local = by_nodes.saturating_sub(self.came.saturating_sub(self.held));
         self.counts
     }
 
-    /// A segment without anything but the ports of the connection, once that has begun.
+    /// A segment with the ports of the connection and nothing else, once the connection has begun.
     pub(super) fn ports(&self) -> Option<&Segment> {
         self.ports.as_ref()
     }
@@ -160,8 +162,8 @@ impl Meter {
         self.fresh = self.fresh.max(offset + len);
         if self.samples {
             if again {
-                // A repetition ends all measurements, as it does at a sender that times one
-                // segment.
+                // A retransmission invalidates all running measurements, as at a sender that times
+                // one segment.
                 self.sent.clear();
             } else {
                 self.sent.insert(offset + len, now);

@@ -1,4 +1,4 @@
-//! Section V for the report.
+//! Section V in the report.
 
 use super::Dtc;
 use super::claims;
@@ -28,16 +28,16 @@ pub const PAPER: Paper = Paper {
     reproduce,
 };
 
-/// Runs that [`reproduce`] makes.
+/// Number of runs that [`reproduce`] makes.
 pub fn planned(options: &Options) -> usize {
     Tables::planned(options.runs_of(&PAPER)) + figures::RUNS
 }
 
-/// Makes all tables and figures and judges every claim.
+/// Measures all tables and figures and judges every claim.
 ///
 /// # Errors
 ///
-/// A run that could not be made, a picture that could not be drawn.
+/// A run failed, or a figure could not be drawn.
 pub fn reproduce(options: Options, work: &Work<'_>) -> Result<Reproduction, ReproduceError> {
     let tables = Tables::run(work)?;
     let drawn = figures::draw(&tables, work)?;
@@ -78,7 +78,7 @@ const NOTES: [&str; 3] = [
     "Figures 6 to 9 are of the first run of the seed, the paper's \"typical run\"; the paper prints them without numbers.",
 ];
 
-/// What we take for a printed parameter.
+/// The parameter's value in our experiment.
 fn ours(name: &str) -> &'static str {
     match name {
         "segments" => "500: segments",

@@ -1,4 +1,4 @@
-//! Section V: Tables I to IV, measured.
+//! Tables I to IV of section V, measured.
 
 use super::Dtc;
 use super::config::Mode;
@@ -11,41 +11,42 @@ use crate::targets;
 use crate::verdict::{self, Figure};
 use crate::work::Work;
 
-/// The lengths of the chain in the tables.
+/// Lengths of the chain in the tables.
 pub const HOPS: [usize; 2] = [6, 11];
-/// The losses in Tables I and II, with the names that the list of targets has for them.
+/// Losses in Tables I and II, with their names in the list of targets.
 pub const LOSSES: [(f64, &str); 4] = [(0.0, "p00"), (0.05, "p05"), (0.1, "p10"), (0.15, "p15")];
-/// The modes, with the words of the reports.
+/// Modes, with their names in reports.
 pub const MODES: [(Mode, &str); 3] =
     [(Mode::Tcp, "TCP"), (Mode::Paper, "the paper's nodes"), (Mode::Improved, "our nodes")];
-/// The rows of Tables I and II: metric, its name in the list of targets, title.
+/// Rows of Tables I and II: metric, name in the list of targets, title.
 const ROWS: [(&str, &str, &str); 3] = [
     ("data_transmissions", "data_tx", "data transmissions"),
     ("ack_transmissions", "ack_tx", "ACK transmissions"),
     ("end_to_end_retransmissions", "e2e_retransmissions", "end-to-end retransmissions"),
 ];
 
-/// Everything that the tables need.
+/// All measurements for the tables.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Tables {
-    /// 500 segments: every combination of mode, hops and loss.
+    /// 500 segments, for every combination of mode, hops and loss.
     full: Vec<(Mode, usize, f64, Outcome)>,
-    /// 20 segments with 10 % loss and the paper's nodes: hops, with flying start, without.
+    /// 20 segments with 10 % loss and the paper's nodes: hops, result with flying start, result
+    /// without.
     short: Vec<(usize, Outcome, Outcome)>,
-    /// The paper's nodes over 11 hops with 10 % loss, and action 3.2.
+    /// The paper's nodes with action 3.2, over 11 hops with 10 % loss.
     pub action_32: Outcome,
-    /// The same without that, and every segment is cached.
+    /// The paper's nodes without action 3.2, with every segment cached.
     pub always: Outcome,
 }
 
-/// Runs of Table IV for one of the others.
+/// Number of runs of Table IV for each run of the other tables.
 const SHORT: usize = 20;
 
 fn outcome(settings: &Settings, work: &Work<'_>) -> Result<Outcome, RunError> {
     experiment::run(&Dtc, settings, work)
 }
 
-/// A metric of each run; no number where the run has not ended.
+/// Values of a metric by run; NaN for a run that did not complete.
 fn values(outcome: &Outcome, metric: &str) -> Vec<f64> {
     outcome.metric(metric).values.iter().map(|value| value.unwrap_or(f64::NAN)).collect()
 }
@@ -55,7 +56,7 @@ impl Tables {
     ///
     /// # Errors
     ///
-    /// The first that could not be run.
+    /// The first failed run.
     pub fn run(work: &Work<'_>) -> Result<Self, RunError> {
         let cells: Vec<(Mode, usize, f64)> = MODES
             .iter()
@@ -71,7 +72,7 @@ impl Tables {
             let at = |flying_start| {
                 let settings =
                     cell(Mode::Paper, hops, 0.1).with("segments", 20).with("flying_start", flying_start);
-                // Short transfers differ much from each other, and cost little.
+                // Short transfers vary much and take little time, so make more of them.
                 outcome(&settings, &work.with_runs(work.runs * SHORT))
             };
             short.push((hops, at("on")?, at("off")?));
@@ -86,56 +87,55 @@ impl Tables {
         })
     }
 
-    /// Runs that [`Tables::run`] makes.
+    /// Number of runs that [`Tables::run`] makes.
     pub fn planned(runs: usize) -> usize {
         runs * (MODES.len() * HOPS.len() * LOSSES.len() + 2 * HOPS.len() * SHORT + 2)
     }
 
-    /// The outcome of a cell.
+    /// The results of a cell.
     ///
     /// # Panics
     ///
-    /// If the tables have no such cell.
+    /// The tables have no such cell.
     pub fn cell(&self, mode: Mode, hops: usize, loss: f64) -> &Outcome {
         let found = self.full.iter().find(|c| c.0 == mode && c.1 == hops && (c.2 - loss).abs() < 1e-9);
         &found.expect("a cell of Tables I and II").3
     }
 
-    /// The mean of a metric in a cell; no number where no run has ended.
+    /// Mean of a metric in a cell; NaN if no run completed.
     pub fn mean(&self, metric: &str, mode: Mode, hops: usize, loss: f64) -> f64 {
         self.cell(mode, hops, loss).mean(metric).unwrap_or(f64::NAN)
     }
 
-    /// A metric over a cell's runs; `None` where none has ended.
+    /// Summary of a metric over the runs of a cell; `None` if no run completed.
     pub fn summary(&self, metric: &str, mode: Mode, hops: usize, loss: f64) -> Option<Summary> {
         self.cell(mode, hops, loss).metric(metric).summary
     }
 
-    /// A metric of one mode as a multiple of another's, run by run.
+    /// Ratio of a metric between two modes, run by run.
     pub fn ratio(&self, metric: &str, modes: (Mode, Mode), hops: usize, loss: f64) -> Option<Summary> {
         let of = |mode| values(self.cell(mode, hops, loss), metric);
         stats::ratio(&of(modes.0), &of(modes.1)).ok()
     }
 
-    /// What `of` makes of each run of a cell, by the run's number; `None` where it makes nothing of
-    /// any.
+    /// Summary of `of(run)` over the runs of a cell; `None` if it has no value for any run.
     pub fn by_run(&self, of: impl Fn(usize) -> Option<f64>) -> Option<Summary> {
         Summary::by_run(self.full.first().map_or(0, |cell| cell.3.runs), of)
     }
 
-    /// Table III: the throughput with caching nodes as a multiple of plain TCP's, with 10 % loss.
+    /// Table III: throughput with caching nodes, divided by plain TCP's, with 10 % loss.
     pub fn throughput(&self, mode: Mode, hops: usize) -> Option<Summary> {
         self.ratio("completion_s", (Mode::Tcp, mode), hops, 0.1)
     }
 
-    /// By how many per cent action 3.2 changes the data transmissions over 11 hops with 10 % loss.
+    /// Change of the data transmissions by action 3.2 in per cent, over 11 hops with 10 % loss.
     pub fn effect_of_action_32(&self) -> Option<Figure> {
         let without = values(self.cell(Mode::Paper, 11, 0.1), "data_transmissions");
         let ratio = stats::ratio(&values(&self.action_32, "data_transmissions"), &without).ok()?;
         Some(Figure::from(ratio).scaled(100.0, -100.0))
     }
 
-    /// The factor by which the paper's nodes spare the sender retransmissions, averaged over all
+    /// Factor by which the paper's nodes reduce the sender's retransmissions, averaged over all
     /// cells with losses.
     pub fn factors(&self) -> Option<Summary> {
         let cells: Vec<(usize, f64)> =
@@ -143,7 +143,7 @@ impl Tables {
         self.of_factors(&cells, |factors| factors.iter().sum::<f64>() / factors.len() as f64)
     }
 
-    /// What `of` makes of the factors of some cells, by the jackknife.
+    /// Applies `of` to the factors of some cells, with a jackknife estimate of the error.
     pub fn of_factors(&self, cells: &[(usize, f64)], of: impl Fn(&[f64]) -> f64) -> Option<Summary> {
         let values: Vec<[Vec<f64>; 2]> = cells
             .iter()
@@ -164,7 +164,7 @@ impl Tables {
         stats::jackknife(runs, all).ok()
     }
 
-    /// Table IV: by how much flying start shortens a transfer of 20 segments, in per cent.
+    /// Table IV: by how many per cent flying start shortens a transfer of 20 segments.
     pub fn shortened(&self, hops: usize) -> Option<Summary> {
         self.saved_by_flying_start(hops, "completion_s")
     }
@@ -176,7 +176,7 @@ impl Tables {
         Some(ratio.scaled(-1.0, 1.0).scaled(100.0, 0.0))
     }
 
-    /// Tables I to IV as files: their names and texts.
+    /// Tables I to IV as CSV: file names and contents.
     pub fn csv(&self) -> Vec<(&'static str, String)> {
         let mut all: Vec<(&'static str, String)> = HOPS
             .iter()
@@ -288,7 +288,7 @@ impl Tables {
         vec![count(0), count(1), third, fourth]
     }
 
-    /// Head and rows of Table I or II.
+    /// Header and rows of Table I or II.
     fn counts(&self, hops: usize) -> (Vec<String>, Vec<Vec<String>>) {
         let mut head = vec!["row".to_owned(), "nodes".to_owned()];
         for (loss, _) in LOSSES {
@@ -317,12 +317,12 @@ impl Tables {
     }
 }
 
-/// The settings of a cell of Tables I and II.
+/// Settings of a cell of Tables I and II.
 pub(super) fn cell(mode: Mode, hops: usize, loss: f64) -> Settings {
     Settings::defaults(&Dtc).with("mode", mode.word()).with("hops", hops).with("loss", loss)
 }
 
-/// What the paper prints in a cell; empty where it prints nothing, as for our nodes.
+/// The published value of a cell; empty if there is none, as for our nodes.
 fn cell_value(mode: Mode, row: &str, hops: usize, column: &str) -> String {
     let nodes = match mode {
         Mode::Tcp => "nodtc",
@@ -332,7 +332,7 @@ fn cell_value(mode: Mode, row: &str, hops: usize, column: &str) -> String {
     number(&format!("dtc.{nodes}_{row}.n{hops}.{column}"))
 }
 
-/// A printed number; empty if the list of targets has none of that name.
+/// A published number; empty if the list of targets has none of that name.
 fn number(id: &str) -> String {
     let found = targets::read(TARGETS).into_iter().find(|t| t.id == id).and_then(|t| t.value);
     found.map(|value| value.to_string()).unwrap_or_default()

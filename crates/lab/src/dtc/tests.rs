@@ -1,4 +1,4 @@
-//! Section V, cell by cell: what the experiment must come to.
+//! Tests of the experiment's results, cell by cell of section V.
 
 use super::tables::{HOPS, LOSSES, cell};
 use super::*;
@@ -7,7 +7,7 @@ use crate::experiment::{Outcome, grid, outcomes};
 use crate::targets;
 use crate::work::Work;
 
-/// One seed for all, so that a failure can be had again.
+/// One seed for all tests, so that a failure can be repeated.
 const SEED: u64 = 1;
 
 fn outcome(settings: Settings, runs: usize) -> Outcome {
@@ -25,8 +25,8 @@ fn cells() -> impl Iterator<Item = (usize, f64, &'static str)> {
     HOPS.into_iter().flat_map(|hops| LOSSES.map(|(loss, column)| (hops, loss, column)))
 }
 
-/// Tables I and II without caching: data transmissions within 5 %, time-outs and fast retransmits
-/// (erratum D6) within 12 %.
+/// Tables I and II without caching: data transmissions within 5 % of the printed values, time-outs
+/// and fast retransmits (erratum D6) within 12 %.
 #[test]
 fn plain_tcp_is_that_of_tables_1_and_2() {
     for (hops, loss, column) in cells() {
@@ -43,11 +43,11 @@ fn plain_tcp_is_that_of_tables_1_and_2() {
 }
 
 /// Tables I and II with the paper's nodes: data transmissions at most 5 % (6 hops) and 10 % (11
-/// hops) above, but in the cell that contradicts the others (erratum D9), and never below the
-/// omniscient bound.
+/// hops) above the printed values, except in the cell that contradicts the others (erratum D9), and
+/// never below the omniscient bound.
 ///
-/// Over 11 hops the standard deviation of a run is 3 % with 10 % loss and 5 % with 15 %, and the
-/// means of very many are 7.7 and 9.0 % above. Without loss all runs are equal.
+/// Over 11 hops the standard deviation of a run is 3 % with 10 % loss and 5 % with 15 %; means of
+/// very many runs are 7.7 and 9.0 % above. Without loss all runs are equal.
 #[test]
 fn the_papers_nodes_reach_tables_1_and_2() {
     for (hops, loss, column) in cells() {
@@ -103,9 +103,9 @@ fn table_4_flying_start() {
     }
 }
 
-/// Figure 5: without caching the load falls from the sender to the receiver; with the paper's nodes
-/// the one next to the sender has no more than the one next to the receiver. Ours share the load
-/// evenly.
+/// Figure 5: without caching the load falls from the sender to the receiver. With the paper's
+/// nodes, the node next to the sender sends no more than the node next to the receiver. Our nodes
+/// share the load evenly.
 #[test]
 fn figure_5_load() {
     let of = |mode| outcome(cell(mode, 11, 0.1), 30).array("transmissions_by_node").means();
@@ -130,7 +130,7 @@ fn our_nodes_come_within_5_percent_of_the_omniscient_bound() {
     }
 }
 
-/// What the meter counts fits together: the sender's, the nodes' and the sum.
+/// The counts of the meter agree: the sender's, the nodes' and the sum.
 #[test]
 fn transmissions_add_up() {
     for mode in ["tcp", "dtc-paper", "dtc"] {
@@ -145,10 +145,10 @@ fn transmissions_add_up() {
     }
 }
 
-/// On one 802.15.4 channel, with 10 % loss of data segments on each hop and collisions on top:
-/// without repetitions by the MAC caching nodes spare a fifth to a quarter of plain TCP's
-/// transmissions (published over links: 27 %, 33 % for ours), and with the most that the standard
-/// has next to nothing.
+/// One 802.15.4 channel, with 10 % loss of data segments on each hop and additional collisions.
+/// Without retransmissions by the MAC, caching nodes save a fifth to a quarter of plain TCP's
+/// transmissions (over links: 27 %, 33 % for ours). With the maximum that the standard permits they
+/// save next to nothing.
 #[test]
 fn caching_nodes_help_on_the_radio_as_far_as_the_mac_does_not() {
     let of = |mode, retries| {
@@ -167,8 +167,7 @@ fn caching_nodes_help_on_the_radio_as_far_as_the_mac_does_not() {
     assert!((with / plain - 1.0).abs() < 0.02, "{with:.0} against {plain:.0}");
 }
 
-/// `loss` is that of a data segment over a hop on either medium, whatever number of frames it
-/// takes.
+/// `loss` is the loss of a data segment over a hop on either medium, whatever its number of frames.
 #[test]
 fn the_loss_of_a_frame_is_that_of_its_segment() {
     let of = |payload| Chain { hops: 6, segments: 500, payload, loss: 0.19 };
@@ -177,8 +176,7 @@ fn the_loss_of_a_frame_is_that_of_its_segment() {
     assert!(((1.0 - of(100).frame_loss()).powi(3) - 0.81).abs() < 1e-12);
 }
 
-/// The paper's algorithm is what the tables are made with; a user who asks for nothing gets the
-/// better one.
+/// The tables use the paper's algorithm; the default for users is the better one.
 #[test]
 fn our_nodes_are_the_default() {
     let point = &grid(&Dtc, &[] as &[&str]).expect("the defaults")[0];

@@ -1,4 +1,4 @@
-//! Runs of a point, summed up.
+//! Summaries of the runs of a point.
 
 use std::collections::BTreeMap;
 
@@ -11,29 +11,29 @@ use serde_json::Value;
 use super::Metric;
 use crate::stats::{MetricRecord, Summary};
 
-/// What came out of a point.
+/// Results of a point.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Outcome {
-    /// The experiment's name.
+    /// Name of the experiment.
     pub experiment: &'static str,
-    /// Every parameter, resolved.
+    /// All parameters, resolved.
     pub parameters: Vec<(&'static str, String)>,
-    /// How many runs there were.
+    /// Number of runs.
     pub runs: usize,
-    /// The root of their random streams.
+    /// Seed of the runs.
     pub seed: u64,
-    /// The metrics, in the experiment's order.
+    /// Metrics, in the experiment's order.
     pub metrics: Vec<MetricSummary>,
-    /// The arrays, in the experiment's order.
+    /// Arrays, in the experiment's order.
     pub arrays: Vec<ArraySummary>,
 }
 
-/// One array over the runs.
+/// Results of one array over the runs.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ArraySummary {
-    /// Which.
+    /// The array's name, unit and description.
     pub metric: Metric,
-    /// Each element over those runs that have the array; empty if none has.
+    /// Summary of each element over the runs that have the array; empty if none has.
     pub elements: Vec<Summary>,
     /// The array of each run, in order.
     pub runs: Vec<Option<Vec<f64>>>,
@@ -50,12 +50,12 @@ impl ArraySummary {
         Self { metric, elements: (0..len).map(element).collect(), runs }
     }
 
-    /// Runs without the array.
+    /// Number of runs without the array.
     pub fn missing(&self) -> usize {
         self.runs.iter().filter(|run| run.is_none()).count()
     }
 
-    /// The elements' means.
+    /// Means of the elements.
     pub fn means(&self) -> Vec<f64> {
         self.elements.iter().map(|s| s.mean).collect()
     }
@@ -65,14 +65,14 @@ impl ArraySummary {
     }
 }
 
-/// One metric over the runs.
+/// Results of one metric over the runs.
 #[derive(Clone, PartialEq, Debug)]
 pub struct MetricSummary {
-    /// Which.
+    /// The metric's name, unit and description.
     pub metric: Metric,
     /// The value of each run, in order.
     pub values: Vec<Option<f64>>,
-    /// Over those runs that have a value; `None` if none has.
+    /// Summary over the runs that have a value; `None` if none has.
     pub summary: Option<Summary>,
 }
 
@@ -82,7 +82,7 @@ impl MetricSummary {
         Self { metric, values, summary: Summary::of(&known).ok() }
     }
 
-    /// Runs without a value: transfers that did not end.
+    /// Number of runs without a value, such as incomplete transfers.
     pub fn missing(&self) -> usize {
         self.values.iter().filter(|v| v.is_none()).count()
     }
@@ -93,16 +93,15 @@ impl MetricSummary {
 }
 
 impl Outcome {
-    /// What the rows of a point say, which a store has. The sweep is one of an experiment with one
-    /// seed.
+    /// Summarises the stored rows of a point. The sweep must be of an experiment and have one seed.
     ///
     /// # Errors
     ///
-    /// A point of a large sweep that could be understood before and no longer can.
+    /// A point of a large sweep is no longer valid.
     ///
     /// # Panics
     ///
-    /// If the sweep is one of a scenario.
+    /// The sweep is of a scenario.
     pub fn of(sweep: &Sweep, point: &Point, store: &Store) -> Result<Self, Error> {
         let experiment = sweep.spec().experiment().expect("a sweep of an experiment");
         let each = sweep.standing(point, store).runs;
@@ -125,30 +124,30 @@ impl Outcome {
         })
     }
 
-    /// A metric by its name.
+    /// A metric by name.
     ///
     /// # Panics
     ///
-    /// If the experiment has none of that name.
+    /// The experiment has no metric of that name.
     pub fn metric(&self, name: &str) -> &MetricSummary {
         self.metrics.iter().find(|m| m.metric.name == name).expect("a metric of this experiment")
     }
 
-    /// An array by its name.
+    /// An array by name.
     ///
     /// # Panics
     ///
-    /// If the experiment has none of that name.
+    /// The experiment has no array of that name.
     pub fn array(&self, name: &str) -> &ArraySummary {
         self.arrays.iter().find(|a| a.metric.name == name).expect("an array of this experiment")
     }
 
-    /// A metric's mean.
+    /// Mean of a metric.
     pub fn mean(&self, name: &str) -> Option<f64> {
         self.metric(name).summary.map(|s| s.mean)
     }
 
-    /// A parameter's text.
+    /// Text of a parameter.
     pub fn parameter(&self, name: &str) -> Option<&str> {
         self.parameters.iter().find(|(n, _)| *n == name).map(|(_, text)| text.as_str())
     }
@@ -171,7 +170,7 @@ impl Outcome {
     }
 }
 
-/// An outcome as a program reads it.
+/// JSON form of an outcome.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Record {
     experiment: &'static str,
@@ -181,7 +180,7 @@ pub struct Record {
     metrics: BTreeMap<&'static str, MetricRecord<'static>>,
 }
 
-/// The elements of an array in a row; `None` if the run does not have the array.
+/// Elements of an array in a row; `None` if the run does not have the array.
 fn elements(array: &Metric, run: &Address, store: &Store) -> Option<Vec<f64>> {
     let (schema, values) = store.values(run)?;
     let place = |i| schema.0.binary_search_by(|(name, _)| name.as_str().cmp(&element(array, i))).ok();

@@ -1,4 +1,4 @@
-//! An experiment as a scenario and a table of parameters that change it.
+//! Experiments that consist of a scenario and a table of parameters that change it.
 
 use anabranch_sim::scenario::units::hint_from;
 use anabranch_sim::scenario::{Place, Plan, Scenario, ScenarioError, Source};
@@ -6,49 +6,49 @@ use anabranch_sim::scenario::{Place, Plan, Scenario, ScenarioError, Source};
 use super::values::Understood;
 use super::{Parameter, ParameterError, RunError, Sets, Settings};
 
-/// The scenario of an experiment.
+/// Scenario of an experiment.
 #[derive(Clone, Copy, Debug)]
 pub struct Template {
-    /// Name of its file, for messages.
+    /// File name for messages.
     pub file: &'static str,
-    /// Its text.
+    /// Text of the scenario file.
     pub text: &'static str,
-    /// The experiment's parameters.
+    /// Parameters of the experiment.
     pub parameters: &'static [Parameter],
-    /// The assignments of the parameters that are [`Sets::Derived`], each with a parameter that it
-    /// depends on. A parameter that is an alias is none where it has assignments here.
+    /// Assignments for the parameters that are [`Sets::Derived`], each with a parameter on which it
+    /// depends. An assignment here replaces that of an alias.
     pub derived: fn(&Settings) -> Understood<Vec<Assignment>>,
 }
 
-/// A parameter, and a change of the scenario that follows from it: `path=value`.
+/// A parameter, and the change of the scenario that follows from it: `path=value`.
 pub type Assignment = (&'static str, String);
 
-/// A point of an experiment: a text for each parameter, and the scenario that they make.
+/// A point of an experiment: a text for each parameter, and the resulting scenario.
 #[derive(Clone, Debug)]
 pub struct Templated {
     /// The parameters.
     pub settings: Settings,
-    /// What they make of the template.
+    /// The resulting scenario.
     pub scenario: Scenario,
     pub(crate) template: Template,
 }
 
 impl Template {
-    /// The scenario file with the changes that the parameters make, before it is read.
+    /// The scenario file with the changes of the parameters, before it is parsed.
     ///
     /// # Errors
     ///
-    /// The first value that no parameter takes.
+    /// The first value that a parameter does not take.
     pub fn source(&self, settings: &Settings) -> Understood<Source> {
         let source = Source::new(self.file, self.text);
         Ok(self.assignments(settings)?.into_iter().fold(source, |source, (_, set)| source.set(set)))
     }
 
-    /// Makes the scenario of these parameters.
+    /// Makes the scenario for these parameters.
     ///
     /// # Errors
     ///
-    /// The first value that cannot be, under the name of its parameter.
+    /// The first invalid value, with the name of its parameter.
     pub fn point(&self, settings: &Settings) -> Understood<Templated> {
         let scenario = self.source(settings)?.scenario();
         let scenario = match scenario {
@@ -58,7 +58,7 @@ impl Template {
         Ok(Templated { settings: settings.clone(), scenario, template: *self })
     }
 
-    /// Every parameter as it can be given again.
+    /// All parameters, in a form that can be passed again.
     pub fn texts(&self, settings: &Settings) -> Vec<(&'static str, String)> {
         self.parameters.iter().map(|p| (p.name, settings.text(p.name).to_owned())).collect()
     }
@@ -72,11 +72,12 @@ impl Template {
             let name = parameter.name;
             (name, format!("{name}={}", settings.text(name)))
         };
-        // What follows from several parameters is laid over what one of them says.
+        // Assignments that follow from several parameters come last and override those of a single
+        // one.
         Ok(aliases.map(of).chain(derived.clone()).collect())
     }
 
-    /// What the scenario has against a value, as the parameter's.
+    /// Converts an error of the scenario into an error of the parameter.
     fn refused(&self, settings: &Settings, error: ScenarioError) -> ParameterError {
         let ScenarioError { place, message, hint } = error;
         let hint = hint.or_else(|| hint_from(&message));
@@ -94,16 +95,16 @@ impl Template {
 }
 
 impl Templated {
-    /// Every parameter as it can be given again.
+    /// All parameters, in a form that can be passed again.
     pub fn texts(&self) -> Vec<(&'static str, String)> {
         self.template.texts(&self.settings)
     }
 
-    /// A simulation about to begin.
+    /// Prepares a simulation.
     ///
     /// # Errors
     ///
-    /// If nodes cannot be placed as the scenario wants them.
+    /// Nodes cannot be placed as the scenario requires.
     pub fn plan(&self, seed: u64, run: u64) -> Result<Plan, RunError> {
         Ok(self.scenario.plan(seed, run, &Default::default())?)
     }

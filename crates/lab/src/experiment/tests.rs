@@ -1,4 +1,4 @@
-//! The papers' experiments as sweeps.
+//! Tests of the papers' experiments as sweeps.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use anabranch_sweep::Table;
 use super::*;
 use crate::EXPERIMENTS;
 
-/// Points that take little time, some with arrays and some whose runs are all the same.
+/// Points that take little time; some have arrays, and some have equal runs.
 const POINTS: [(&str, &[&str]); 7] = [
     ("set", &["file=5kB", "wireless_loss=2%", "gateways=1,2"]),
     ("set", &["file=5kB", "wireless_delay=5ms+10ms+20ms"]),
@@ -18,7 +18,7 @@ const POINTS: [(&str, &[&str]); 7] = [
     ("sockbuf", &["duration=25s", "connections=3"]),
 ];
 
-/// Rows have what points measure, run by run, and outcomes have what rows say.
+/// Rows contain what points measure, run by run, and outcomes contain what rows contain.
 #[test]
 fn outcomes_are_what_points_measure() {
     for (name, assignments) in POINTS {
@@ -51,7 +51,7 @@ fn outcomes_are_what_points_measure() {
     }
 }
 
-/// No two columns of a table have one name, whatever varies.
+/// Column names of a table are unique, whichever parameters vary.
 #[test]
 fn a_table_can_have_every_parameter_as_a_column() {
     for &experiment in EXPERIMENTS {

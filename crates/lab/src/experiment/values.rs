@@ -1,4 +1,4 @@
-//! From the texts of parameters to their values, and back.
+//! Conversion between the texts of parameters and their values.
 
 use std::fmt::Display;
 use std::str::FromStr;
@@ -9,10 +9,10 @@ use serde::de::DeserializeOwned;
 
 use super::{ParameterError, Settings};
 
-/// A value, or why it cannot be.
+/// A value, or why it is invalid.
 pub(crate) type Understood<T> = Result<T, ParameterError>;
 
-/// A value of an enum by its word.
+/// Parses an enum value.
 pub(crate) fn word<T: DeserializeOwned>(key: &'static str, text: &str) -> Understood<T> {
     units::word(text).map_err(|_| one_of(key, text, units::words_of::<T>()))
 }
@@ -22,7 +22,7 @@ fn one_of(key: &'static str, text: &str, known: &[&str]) -> ParameterError {
     ParameterError::bad(key, text, format!("expected one of {}", known.join(", ")), hint)
 }
 
-/// What a word of a table stands for.
+/// Looks up the meaning of a word in a table.
 pub(crate) fn meant<T: Copy>(key: &'static str, text: &str, words: &[(&str, T)]) -> Understood<T> {
     let known = || words.iter().map(|(name, _)| *name).collect::<Vec<_>>();
     let found = words.iter().find(|(name, _)| *name == text);
@@ -34,26 +34,26 @@ pub(crate) fn is_radio(settings: &Settings) -> Understood<bool> {
     meant("medium", settings.text("medium"), &[("links", false), ("radio", true)])
 }
 
-/// A whole number of the range.
+/// Parses a whole number in a range.
 pub(crate) fn count(key: &'static str, text: &str, least: usize, most: usize) -> Understood<usize> {
     text.parse().ok().filter(|n| (least..=most).contains(n)).ok_or_else(|| {
         ParameterError::bad(key, text, format!("expected a whole number in {least}..={most}"), None)
     })
 }
 
-/// A number of the range.
+/// Parses a number in a range.
 pub(crate) fn real(key: &'static str, text: &str, least: f64, most: f64) -> Understood<f64> {
     text.parse().ok().filter(|number| (least..=most).contains(number)).ok_or_else(|| {
         ParameterError::bad(key, text, format!("expected a number from {least} to {most}"), None)
     })
 }
 
-/// A number with a unit.
+/// Parses a number with a unit.
 pub(crate) fn quantity<T: FromStr<Err = UnitError>>(key: &'static str, text: &str) -> Understood<T> {
     text.parse().map_err(|e: UnitError| ParameterError::bad(key, text, e.to_string(), e.hint()))
 }
 
-/// A probability, or a percentage.
+/// Parses a probability or a percentage.
 pub(crate) fn probability(key: &'static str, text: &str) -> Understood<f64> {
     let number = match text.strip_suffix('%') {
         Some(percent) => percent.trim().parse::<f64>().map(|n| n / 100.0),
@@ -65,7 +65,7 @@ pub(crate) fn probability(key: &'static str, text: &str) -> Understood<f64> {
     })
 }
 
-/// What a parameter takes that is no word of the scenario.
+/// Type of a parameter whose value is not passed to the scenario as it is.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) enum Takes {
     Span,
@@ -80,7 +80,7 @@ pub(crate) enum Takes {
 }
 
 impl Takes {
-    /// The same value in the one way in which results name it.
+    /// The value in canonical form, as results write it.
     pub(crate) fn canonical(self, key: &'static str, text: &str) -> Understood<String> {
         Ok(match self {
             Self::Span => plain(&quantity::<Span>(key, text)?),
@@ -95,11 +95,11 @@ impl Takes {
     }
 }
 
-/// The same settings, each value of the table in the one way in which results name it.
+/// The settings with each value of the table in canonical form.
 ///
 /// # Errors
 ///
-/// The first value that cannot be.
+/// The first invalid value.
 pub(crate) fn canonical(settings: &Settings, takes: &[(&'static str, Takes)]) -> Understood<Settings> {
     takes.iter().try_fold(settings.clone(), |all, (key, takes)| {
         let plain = takes.canonical(key, all.text(key))?;
@@ -107,7 +107,7 @@ pub(crate) fn canonical(settings: &Settings, takes: &[(&'static str, Takes)]) ->
     })
 }
 
-/// A distance from 1 m to 100 km, in metres.
+/// Parses a distance between 1 m and 100 km, in metres.
 pub(crate) fn metres(key: &'static str, text: &str) -> Understood<f64> {
     length(text).ok_or_else(|| {
         let hint = Some("such as 100m".to_owned());
@@ -115,13 +115,13 @@ pub(crate) fn metres(key: &'static str, text: &str) -> Understood<f64> {
     })
 }
 
-/// A distance as [`metres`] takes it.
+/// Parses a distance for [`metres`].
 pub(crate) fn length(text: &str) -> Option<f64> {
     let number = text.strip_suffix('m').map_or(text, str::trim_end);
     number.parse().ok().filter(|metres| (1.0..=100_000.0).contains(metres))
 }
 
-/// A quantity without the space before its unit, so that a shell needs no quotes.
+/// Formats a quantity without a space before its unit, so that a shell needs no quotes.
 pub fn plain(value: &impl Display) -> String {
     value.to_string().replace(' ', "")
 }

@@ -1,5 +1,5 @@
-//! The paper's numbers and claims beside what we measure: every value and trend of the list of
-//! targets.
+//! Compares the paper's numbers and claims with our measurements: every value and trend of the list
+//! of targets.
 
 use super::tables::{DEPLOYMENTS, QUANTITIES, Quantity, Tables, Way};
 use crate::mptcp::TARGETS;
@@ -7,23 +7,24 @@ use crate::stats::Summary;
 use crate::targets::Target;
 use crate::verdict::{self, Figure, Judged, MATTERS, Part, Tolerance, Verdict, shown};
 
-/// Judges every claim, by the proposed scheme as it is printed.
+/// Judges every claim by the proposed scheme as printed.
 pub fn verdicts(tables: &Tables) -> Vec<Verdict> {
     let judge = Judge { tables };
     verdict::judge_list(TARGETS, |target| judge.claim(target))
 }
 
-/// Numbers that contradict others of the paper: what follows from those, and the erratum.
+/// Printed numbers that contradict others of the paper, each with the number that follows from
+/// those and the erratum.
 pub(super) const CORRECTED: [(&str, f64, &str); 8] = [
-    // Printed are the differences in kbit/s, and for the sunflower something else.
+    // The printed values are differences in kbit/s; that of the sunflower is neither.
     ("n10.throughput.gain", 11.4, "M24"),
     ("n20.throughput.gain", 39.4, "M24"),
     ("circle50.throughput.gain", 8.9, "M24"),
-    // Packets of 800 bit over the printed times.
+    // Packets of 800 bits divided by the printed times.
     ("n40.throughput.P", 22.9, "M25"),
     ("n40.throughput.gain", 17.6, "M25"),
     ("corner25.throughput.P", 13.3, "M25"),
-    // The printed times.
+    // From the printed times.
     ("n10.delivery_time.reduction", 9.8, "M26"),
     ("corner25.delivery_time.reduction", 25.0, "M26"),
 ];
@@ -32,7 +33,7 @@ struct Judge<'a> {
     tables: &'a Tables,
 }
 
-/// The schemes of the paper with its letters for them; `way` is the proposed one.
+/// Schemes of the paper with its letters for them; `way` is the proposed one.
 fn schemes(way: Way) -> [(Way, &'static str); 2] {
     [(Way::Conventional, "C"), (way, "P")]
 }
@@ -79,7 +80,8 @@ impl Judge<'_> {
         }
     }
 
-    /// A number of the proposed scheme, which at least is better than that of the conventional one.
+    /// Judges a number of the proposed scheme. It must at least be better than that of the
+    /// conventional scheme.
     fn proposed(&self, place: &str, quantity: Quantity) -> Judged {
         let of = |way| self.tables.summary(place, way, quantity);
         let gain = self.better((place, Way::Printed), (place, Way::Conventional), quantity);
@@ -97,7 +99,7 @@ impl Judge<'_> {
             .beside(of(Way::Ours), change)
     }
 
-    /// By how much one cell is better than another: in per cent, the delivery ratio in points.
+    /// By how much one cell is better than another: in per cent, for delivery ratios in points.
     fn better(&self, a: (&str, Way), b: (&str, Way), quantity: Quantity) -> Option<Summary> {
         if quantity == Quantity::DeliveryRatio {
             return self.tables.difference(a, b, quantity);
@@ -156,7 +158,7 @@ impl Judge<'_> {
         let fewer = places.map(|place| {
             let found = self.tables.by_run(|run| gap(place, run));
             let what = format!("{place}: C - P = {} packets", shown(found));
-            // Printed are from 1 % on.
+            // The paper prints improvements from 1 % on.
             Part::effect(what, found, 0.005 * self.mean(place, Way::Conventional))
         });
         let grows = places.windows(2).map(|pair| {
@@ -167,7 +169,7 @@ impl Judge<'_> {
         fewer.into_iter().chain(grows).collect()
     }
 
-    /// Transmissions.
+    /// Mean number of transmissions.
     fn mean(&self, place: &str, way: Way) -> f64 {
         self.tables.summary(place, way, Quantity::Transmissions).map_or(0.0, |s| s.mean)
     }
@@ -178,7 +180,7 @@ impl Judge<'_> {
             let found = self.tables.by_run(|run| Some(of(way, run)? / of(Way::Conventional, run)? - 1.0));
             let percent = shown(found.map(|f| f.scaled(100.0, 0.0)));
             let what = format!("{place}: P's median differs by {percent} %, similar is 15 %");
-            // As far as two curves of one figure may lie apart and still be called similar.
+            // Maximum difference between two curves of one figure that still count as similar.
             Part::within(what, found, 0.15)
         });
         let faster =
@@ -186,7 +188,7 @@ impl Judge<'_> {
         similar.into_iter().chain(faster).collect()
     }
 
-    /// That each percentile of the latency is smaller with P.
+    /// Parts that state that each percentile of the latency is smaller with the proposed scheme.
     fn earlier(&self, place: &str, percents: &[usize], way: Way) -> Vec<Part> {
         let part = |percent: &usize| {
             let of = |way, run| self.tables.latency(place, way, run, *percent);
@@ -205,7 +207,7 @@ impl Judge<'_> {
         let part = |(scheme, word): (Way, &str)| {
             let of =
                 |place, run: usize| self.tables.cell(place, scheme).runs[run].of(Quantity::Transmissions);
-            // Other channels, so that a run is paired with any other.
+            // The two deployments have different channels, so any pairing of runs is valid.
             let found = self.tables.by_run(|run| Some(of(more, run)? - of(less, run)?));
             let [a, b] = [more, less].map(|place| self.mean(place, scheme));
             Part::effect(
@@ -231,8 +233,8 @@ impl Judge<'_> {
         quantities.into_iter().flat_map(|of| schemes(way).map(|scheme| part(of, scheme))).collect()
     }
 
-    /// Figure 3: times in which nobody transmits. A twentieth of a second is a pause between two
-    /// packets, a second is not.
+    /// Figure 3: periods without transmissions. A pause of a twentieth of a second is normal
+    /// between two packets, a pause of a second is not.
     fn plateaus(&self, way: Way) -> Vec<Part> {
         let part = |(scheme, word): (Way, &str)| {
             let places = ["n10", "n20", "n30", "n40", "n50"];
@@ -252,7 +254,7 @@ fn tolerance(quantity: Quantity) -> Tolerance {
     if quantity == Quantity::DeliveryRatio { Tolerance::Points } else { Tolerance::Mean }
 }
 
-/// Why a claim of that name is not reproduced, as far as we know.
+/// Known cause why a claim is not reproduced.
 fn why(name: &str) -> &'static str {
     match name {
         _ if name.contains(".pdr.") => {

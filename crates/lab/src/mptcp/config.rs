@@ -1,7 +1,7 @@
-//! The parameters of the experiment, their defaults, and what they change in its scenario.
+//! Parameters of the experiment, their defaults, and how they change its scenario.
 //!
-//! Section VIII-A where the paper gives a number (NP_thr, packets, payload, rate); the rest is
-//! erratum M27.
+//! Defaults come from section VIII-A where the paper gives a number (NP_thr, packets, payload,
+//! rate); for the others see erratum M27.
 
 use anabranch_core::time::Duration;
 use anabranch_sim::apps::packets::LEAST_PACKET;
@@ -11,7 +11,7 @@ use crate::experiment::template::{Assignment, Template};
 use crate::experiment::values::{self, Understood, count, metres, quantity, real};
 use crate::experiment::{Parameter, ParameterError, Settings, parameter as p};
 
-/// The scenario, and what the parameters change in it.
+/// The scenario and how the parameters change it.
 pub const TEMPLATE: Template = Template {
     file: "scenarios/papers/mptcp.toml",
     text: include_str!("../../../../scenarios/papers/mptcp.toml"),
@@ -19,14 +19,14 @@ pub const TEMPLATE: Template = Template {
     derived,
 };
 
-/// How packets are carried.
+/// Transport of the packets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Scheme {
-    /// The paper's, as it is printed.
+    /// The paper's scheme as printed.
     Proposed,
-    /// What we make of it.
+    /// Our variant of the paper's scheme.
     Ours,
-    /// Multipath TCP with the fastest path first and NewReno on each.
+    /// Multipath TCP that prefers the fastest path, with NewReno on each.
     Conventional,
     /// TCP over the best path.
     Tcp,
@@ -177,18 +177,18 @@ const PARAMETERS: &[Parameter] = &[
     p("limit", "3600s", "a span such as 3600s", "when a run ends in which not all was delivered"),
 ];
 
-/// Octets of the DSS option with mapping and DATA_ACK, each of four octets (RFC 8684 section 3.3).
+/// Length of the DSS option with mapping and DATA_ACK of four bytes each (RFC 8684, section 3.3).
 const DSS: u16 = 20;
-/// Until when paths are built and nothing is sent.
+/// Start of the traffic; paths are built before.
 const BEGIN: Duration = Duration::from_secs(60);
 
-/// The parameters with what "auto" means for the scheme.
+/// The parameters with "auto" replaced by the scheme's value.
 ///
 /// # Errors
 ///
-/// If there is no such scheme.
+/// The scheme does not exist.
 pub(super) fn decided(settings: &Settings) -> Understood<Settings> {
-    // As printed, ours, and the RFCs' schemes.
+    // Values of "auto" for the printed scheme, ours, and the RFCs' schemes.
     const AUTO: [(&str, [&str; 3]); 11] = [
         ("subflows", ["8", "1", "8"]),
         ("scheduler", ["section-vii", "predictive", "fastest-rtt"]),
@@ -249,7 +249,7 @@ fn derived(settings: &Settings) -> Understood<Vec<Assignment>> {
     Ok(all)
 }
 
-/// What carries the packets, and how large they are.
+/// Transport of the packets, and their size.
 fn carrier(settings: &Settings) -> Understood<Vec<Assignment>> {
     let scheme = Scheme::of(settings)?;
     let payload = payload(settings.text("payload"))?;
@@ -270,8 +270,8 @@ fn carrier(settings: &Settings) -> Understood<Vec<Assignment>> {
     )?;
     let (mss, ssthresh) = match (scheme, congestion) {
         (Scheme::Tcp, _) => (payload, "none".to_owned()),
-        // Section VIII-A's first slow-start threshold; the rest of A-NewReno follows from each
-        // node's paths.
+        // Section VIII-A's first slow-start threshold; other parameters of A-NewReno follow from
+        // each node's paths.
         (_, "adaptive" | "adaptive-explore-hold") => {
             (payload + DSS, format!("{} B", 16 * u32::from(payload)))
         }
@@ -279,7 +279,8 @@ fn carrier(settings: &Settings) -> Understood<Vec<Assignment>> {
     };
     let mut all = vec![
         ("payload", format!("traffic.packets.payload={payload} B")),
-        // RFC 6691: what options take is taken from the payload, and a packet is to be one segment.
+        // RFC 6691: options reduce the payload of a segment, and a packet must fit into one
+        // segment.
         ("payload", format!("tcp.default.mss={mss}")),
         ("payload", format!("tcp.default.initial_ssthresh={ssthresh}")),
     ];
@@ -296,8 +297,8 @@ fn carrier(settings: &Settings) -> Understood<Vec<Assignment>> {
     Ok(all)
 }
 
-/// Where the nodes and the data centre are (section VIII-B to D). The paper gives 10 to 50 nodes
-/// around the data centre, and 25 beside it; others get the density of the next larger number.
+/// Positions of the nodes and the data centre (section VIII-B to D). The paper has 10 to 50 nodes
+/// around the data centre, or 25 beside it; other numbers get the density of the next larger one.
 fn places(settings: &Settings) -> Understood<Vec<Assignment>> {
     let nodes = count("nodes", settings.text("nodes"), 2, 200)?;
     let shapes = ["square", "sunflower", "corner"].map(|word| (word, word));
@@ -327,7 +328,7 @@ fn places(settings: &Settings) -> Understood<Vec<Assignment>> {
     Ok(all)
 }
 
-/// Which nodes have a cellular interface, and whether there is a base station.
+/// Nodes with a cellular interface, and whether there is a base station.
 fn multi_link(settings: &Settings) -> Understood<Vec<Assignment>> {
     let nodes = count("multi_link", settings.text("multi_link"), 0, 200)?;
     let sitings = [("planned", ("shorten-paths", "to")), ("random", ("random", "except"))];

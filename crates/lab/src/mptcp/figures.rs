@@ -1,7 +1,7 @@
 //! Figures 2 to 11. The paper prints them without numbers.
 //!
-//! Maps and curves over time are of the first run, as the paper's are of one; distributions are of
-//! all runs. Dashes are C-MPTCP, as in the paper.
+//! Maps and curves over time show the first run, as the paper's show one run; distributions cover
+//! all runs. Dashed curves are C-MPTCP, as in the paper.
 
 use super::tables::{Cell, DEPLOYMENTS, Tables, Way};
 use super::{Map, Outcome};
@@ -13,11 +13,11 @@ use crate::plot::{Axis, Chart, ChartError, Dash, Look, Point, Scale, Series};
 pub struct Drawn {
     /// `2` to `11`.
     pub id: &'static str,
-    /// What it shows.
+    /// Content of the figure.
     pub picture: Picture,
 }
 
-/// What a figure shows.
+/// Content of a figure.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Picture {
     /// Curves.
@@ -27,7 +27,7 @@ pub enum Picture {
 }
 
 impl Picture {
-    /// What stands above it.
+    /// Title above the figure.
     pub fn title(&self) -> &str {
         match self {
             Self::Chart(chart) => &chart.title,
@@ -35,7 +35,7 @@ impl Picture {
         }
     }
 
-    /// As an SVG document.
+    /// The figure as an SVG document.
     ///
     /// # Errors
     ///
@@ -47,7 +47,7 @@ impl Picture {
         }
     }
 
-    /// As a table.
+    /// The figure as CSV.
     pub fn csv(&self) -> String {
         match self {
             Self::Chart(chart) => chart.csv(),
@@ -56,7 +56,7 @@ impl Picture {
     }
 }
 
-/// All figures, in the paper's order.
+/// Draws all figures, in the paper's order.
 pub fn draw(tables: &Tables) -> Vec<Drawn> {
     const SQUARES: &[&str] = &["n10", "n20", "n30", "n40", "n50"];
     const OTHERS: &[&str] = &["circle50", "corner25", "corner25ml"];
@@ -82,7 +82,7 @@ pub fn draw(tables: &Tables) -> Vec<Drawn> {
     ]
 }
 
-/// Points of a curve over time.
+/// Number of points of a curve over time.
 const STEPS: usize = 200;
 
 /// Three curves for each deployment, in one colour.
@@ -105,8 +105,7 @@ fn curves(tables: &Tables, places: &[&str], points: impl Fn(&str, Way, &Cell) ->
     all
 }
 
-/// Moments at which a run is looked at, from the beginning until the last packet was delivered, in
-/// seconds.
+/// Equidistant times of a run from the start until the last packet was delivered, in seconds.
 fn moments(outcome: &Outcome) -> impl Iterator<Item = f64> {
     let last = outcome.arrivals.last().copied().unwrap_or(0.0);
     (0..=STEPS).map(move |i| last * i as f64 / STEPS as f64)
@@ -133,7 +132,7 @@ fn transmissions(tables: &Tables, places: &[&str]) -> Chart {
 fn delivery(tables: &Tables, places: &[&str]) -> Chart {
     let points = |_: &str, _: Way, cell: &Cell| {
         let activity = &cell.first.activity;
-        // The ratio of the first few says nothing.
+        // The ratio of the first few transmissions is not meaningful.
         let after = moments(&cell.first).filter(|at| activity.transmissions(*at) >= 100);
         after.map(|at| Point { x: at, y: 100.0 * activity.delivery_ratio(at), ci95: None }).collect()
     };
@@ -148,7 +147,7 @@ fn delivery(tables: &Tables, places: &[&str]) -> Chart {
 fn latency(tables: &Tables, places: &[&str]) -> Chart {
     let points = |id: &str, way: Way, _: &Cell| {
         let shares = tables.latencies(id, way).into_iter().zip(1..);
-        // Where nothing was delivered there is no distribution.
+        // Without delivered packets there is no distribution.
         let known = shares.filter(|(seconds, _)| seconds.is_finite());
         known.map(|(seconds, percent)| Point { x: seconds, y: f64::from(percent), ci95: None }).collect()
     };
@@ -160,13 +159,14 @@ fn latency(tables: &Tables, places: &[&str]) -> Chart {
     }
 }
 
-/// A deployment with its paths.
+/// Map of a deployment with its paths.
 fn deployment(of: &Map, title: &str) -> map::Map {
     let mut places: Vec<(f64, f64)> = of.places.iter().map(|p| (p.x, p.y)).collect();
     let station = places.len();
     let far = places.iter().fold(0.0, |far: f64, p| far.max(p.0).max(p.1));
     if !of.multi_link.is_empty() {
-        // It has no place in the paper: beyond the corner that is opposite to the data centre.
+        // The paper gives the base station no position; it is drawn beyond the corner opposite to
+        // the data centre.
         places.push((1.08 * far, 1.08 * far));
     }
     let kind = |i: usize| match i {
@@ -195,7 +195,7 @@ fn deployment(of: &Map, title: &str) -> map::Map {
             }
         }
     };
-    // A node's paths follow each other, the best one first.
+    // Paths of a node are consecutive, the best one first.
     let best = |i: &usize| *i == 0 || of.paths[*i - 1].first() != of.paths[*i].first();
     let numbers = || 0..of.paths.len();
     edges(&mut numbers().filter(best).map(|i| &of.paths[i]), &mut first);

@@ -1,4 +1,4 @@
-//! What the paper leaves open, and what it may have been.
+//! Parameters that the paper does not print, with plausible ranges.
 
 use crate::open::{Open, Range};
 
@@ -14,8 +14,8 @@ pub(super) const OPEN: &[Open] = &[
     Open::new("conventional_acks", "M28", Range::OneOf(&["rfc", "window"])),
 ];
 
-/// The setting, of 200 and the defaults, that reproduces most numbers of the conventional scheme
-/// (`lab robustness mptcp`, seed 1).
+/// The setting, of 200 and the defaults, that reproduces the most numbers of the conventional
+/// scheme (`lab robustness mptcp`, seed 1).
 pub(super) const REFERENCE: &[(&str, &str)] = &[
     ("retries", "7"),
     ("retry_delay", "100ms"),

@@ -1,4 +1,4 @@
-//! Section VIII for the report.
+//! Section VIII in the report.
 
 use super::Mptcp;
 use super::claims;
@@ -29,21 +29,21 @@ pub const PAPER: Paper = Paper {
     reproduce,
 };
 
-/// Runs that [`reproduce`] makes.
+/// Number of runs that [`reproduce`] makes.
 pub fn planned(options: &Options) -> usize {
     Tables::planned(options.runs_of(&PAPER))
 }
 
-/// Makes all numbers and figures and judges every claim.
+/// Measures all numbers and figures and judges every claim.
 ///
 /// # Errors
 ///
-/// A run that could not be made, a picture that could not be drawn.
+/// A run failed, or a figure could not be drawn.
 pub fn reproduce(options: Options, work: &Work<'_>) -> Result<Reproduction, ReproduceError> {
     written(options, &Tables::run(work)?)
 }
 
-/// What was measured as the report wants it.
+/// Arranges the measurements for the report.
 pub(crate) fn written(options: Options, tables: &Tables) -> Result<Reproduction, ReproduceError> {
     let all_runs = options.runs_of(&PAPER);
     let command = |runs, points: &[&str]| {
@@ -87,7 +87,7 @@ pub(crate) fn written(options: Options, tables: &Tables) -> Result<Reproduction,
     })
 }
 
-/// All numbers in one file, with all their digits.
+/// All numbers in one file, with full precision.
 fn numbers(tables: &Tables, command: String) -> Table {
     Table {
         name: "numbers".to_owned(),
@@ -109,7 +109,7 @@ const NOTES: [&str; 4] = [
      are C, solid lines P, dots ours. The paper prints its figures without numbers.",
 ];
 
-/// What we take for a printed parameter.
+/// The parameter's value in our experiment.
 fn ours(name: &str) -> &'static str {
     match name {
         "bw15" => "100 kbit/s: phy=fsk100",

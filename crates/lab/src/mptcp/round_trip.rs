@@ -1,9 +1,9 @@
-//! The round trip that section VI predicts beside the one that was measured.
+//! Compares the measured round-trip time with the prediction of section VI.
 //!
-//! A round trip is, on both sides, the way of a data segment over a path to the data centre and the
-//! way of an acknowledgement back over the same path. An omniscient observer takes the times, from
-//! the queue of the first node to the arrival at the last: TCP's own samples would count the wait
-//! for the rest of the window, which the model does not know (erratum M28).
+//! On both sides, a round trip consists of a data segment's way over a path to the data centre and
+//! an acknowledgement's way back over the same path. An omniscient observer measures from the queue
+//! of the first node to the arrival at the last. TCP's own samples would include the wait for the
+//! rest of the window, which the model does not know (erratum M28).
 
 use std::collections::BTreeMap;
 
@@ -17,14 +17,14 @@ use anabranch_sim::packet::{IpVersion, LinkId, NodeId, Packet, Payload};
 use anabranch_sim::radio::{PhyConfig, RadioConfig};
 use anabranch_sim::trace::{Observer, Point};
 
-/// What a packet is to the model.
+/// Kind of a packet in the model.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Kind {
     Data,
     Ack,
 }
 
-/// A mean in the making.
+/// A running mean.
 #[derive(Clone, Copy, Debug, Default)]
 struct Mean {
     sum: f64,
@@ -42,49 +42,49 @@ impl Mean {
     }
 }
 
-/// A packet under way.
+/// A packet on its way.
 #[derive(Clone, Debug)]
 struct Journey {
     begun: Instant,
     nodes: Vec<NodeId>,
 }
 
-/// What a node was given to send.
+/// Packets that a node was given to send.
 #[derive(Clone, Copy, Debug)]
 struct Load {
     packets: u64,
     last: Instant,
 }
 
-/// Watches packets over their whole way.
+/// Observes packets over their whole way.
 #[derive(Debug)]
 pub(super) struct Watch {
     begin: Instant,
     phy: PhyConfig,
     ends: Vec<(NodeId, NodeId)>,
     on_air: Vec<bool>,
-    /// By the packet's number. A packet that is lost stays here.
+    /// Packets on their way, by number. A lost packet stays here.
     under_way: BTreeMap<u64, Journey>,
-    /// Seconds of those that have arrived, by what they are and which way they came.
+    /// Durations in seconds of packets that arrived, by kind and path.
     arrived: BTreeMap<(Kind, Vec<NodeId>), Mean>,
     loads: Vec<Load>,
-    /// Octets on the air of a data segment, of an acknowledgement, and of anything.
+    /// Length on the air in bytes: of data segments, of acknowledgements, and of all packets.
     data: Mean,
     ack: Mean,
     any: Mean,
 }
 
-/// Round trips over the nodes' first paths: the means over all nodes.
+/// Round-trip times over the nodes' first paths, as means over all nodes.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct RoundTrip {
-    /// What was measured, in seconds.
+    /// Measured time in seconds.
     pub measured: f64,
-    /// What the model predicts, over it.
+    /// Predicted time divided by the measured time.
     pub ratio: f64,
 }
 
 impl Watch {
-    /// What happens before `begin` does not count.
+    /// Creates the observer; packets before `begin` do not count.
     pub(super) fn new(begin: Instant, phy: PhyConfig) -> Self {
         Self {
             begin,
@@ -100,15 +100,16 @@ impl Watch {
         }
     }
 
-    /// The mean over those of `paths` (the node first, the data centre last) over which data has
-    /// come, and acknowledgements back; `None` if there is none. `busy` is each node's share of
-    /// assessments that found the channel busy; beside the radio stand the packets that wait at a
-    /// node beside the one that is sent. `cellular` is how a link of the base station is, if there
-    /// is one.
+    /// Mean over those of `paths` (from the node to the data centre) on which data and
+    /// acknowledgements arrived; `None` if there are none.
+    ///
+    /// `busy` is each node's share of assessments that found the channel busy. The radio's queue
+    /// holds the packets of a node except the one in transmission. `cellular` describes a link of
+    /// the base station, if there is one.
     ///
     /// # Errors
     ///
-    /// What the model has against what was measured.
+    /// The model refuses the measured values.
     pub(super) fn round_trip(
         &self,
         paths: &[Vec<NodeId>],
@@ -138,7 +139,7 @@ impl Watch {
         self.arrived.get(&(kind, way.to_vec()))?.value()
     }
 
-    /// An acknowledgement's octets are the headers; a data segment has what is left of its own.
+    /// An acknowledgement consists of headers only; the rest of a data segment is payload.
     fn sizes(&self) -> Sizes {
         let octets = |mean: Mean| mean.value().unwrap_or(0.0).round() as u32;
         let header = octets(self.ack);
@@ -157,7 +158,7 @@ impl Watch {
             let (bandwidth, delay) = (link.rate as f64, link.delay.as_secs_f64());
             return Transmitter {
                 link: Link::Cellular(CellularLink { bandwidth, delay }),
-                // Against 10 Mbit/s it does not matter what a few nodes send.
+                // At 10 Mbit/s the load of a few nodes is negligible.
                 arrivals: 0.0,
                 capacity: None,
             };
@@ -181,8 +182,8 @@ impl Watch {
         }
     }
 
-    /// Packets a second that a node was given for its radio, from when the sources began until the
-    /// last of them.
+    /// Packets per second that a node was given for its radio, between the start of the sources and
+    /// the last packet.
     fn arrivals(&self, node: NodeId) -> f64 {
         let Load { packets, last } = self.loads[node.index()];
         let seconds = last.saturating_since(self.begin).as_secs_f64();
@@ -212,7 +213,7 @@ impl Observer for Watch {
     }
 
     fn on_attach_radio(&mut self, links: &[LinkId]) -> bool {
-        // Told before the number of links is.
+        // Called before the number of links is known.
         let len = links.iter().map(|link| link.index() + 1).max().unwrap_or(0);
         self.on_air = vec![false; len];
         links.iter().for_each(|link| self.on_air[link.index()] = true);

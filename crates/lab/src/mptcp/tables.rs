@@ -1,5 +1,5 @@
-//! Section VIII, measured: every deployment of the paper with every scheme, and the numbers that it
-//! prints beside ours.
+//! Section VIII, measured: every deployment of the paper with every scheme, beside the printed
+//! numbers.
 
 use rayon::prelude::*;
 
@@ -16,9 +16,9 @@ use crate::work::Work;
 /// A deployment of section VIII.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Deployment {
-    /// Its name in the list of targets.
+    /// Name in the list of targets.
     pub id: &'static str,
-    /// Its name in reports.
+    /// Name in reports.
     pub title: &'static str,
     /// The value of the parameter `deployment`.
     shape: &'static str,
@@ -26,7 +26,7 @@ pub struct Deployment {
     multi_link: usize,
 }
 
-/// Section VIII-B to D, in the paper's order.
+/// Deployments of section VIII-B to D, in the paper's order.
 pub const DEPLOYMENTS: [Deployment; 8] = [
     square("n10", "square 10", 10),
     square("n20", "square 20", 20),
@@ -48,22 +48,22 @@ const fn square(id: &'static str, title: &'static str, nodes: usize) -> Deployme
     Deployment { id, title, shape: "square", nodes, multi_link: 0 }
 }
 
-/// What carries the packets.
+/// Transport of the packets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Way {
     /// C-MPTCP.
     Conventional,
-    /// P-MPTCP as the paper prints it. By this we judge.
+    /// P-MPTCP as the paper prints it, by which the claims are judged.
     Printed,
-    /// What we make of it: one path at a time, the others stand by.
+    /// Our variant: one path at a time, with the others as backups.
     Ours,
 }
 
-/// All, with the words of the reports.
+/// All schemes, with their names in reports.
 pub const WAYS: [(Way, &str); 3] =
     [(Way::Conventional, "conventional"), (Way::Printed, "the paper's way"), (Way::Ours, "ours")];
 
-/// What is left of a run.
+/// Results kept of each run.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Digest {
     transmissions: f64,
@@ -71,25 +71,24 @@ pub struct Digest {
     delivered: Option<f64>,
     kilobits: Option<f64>,
     latencies: Vec<Option<f64>>,
-    /// The longest time in which nobody transmitted while something was still to be delivered, in
-    /// seconds.
+    /// Longest period in seconds without transmissions before the last delivery.
     pub silence: f64,
 }
 
-/// A printed quantity.
+/// A quantity that the paper prints.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Quantity {
-    /// Data segments and acknowledgements given to a radio.
+    /// Number of data segments and acknowledgements passed to a radio.
     Transmissions,
-    /// Seconds until the last packet was delivered.
+    /// Time until the last packet was delivered, in seconds.
     DeliveryTime,
     /// Payload over that time, in kbit/s.
     Throughput,
-    /// Of the data segments given to a radio, the share that reached the next node, in per cent.
+    /// Share of the data segments passed to a radio that reached the next node, in per cent.
     DeliveryRatio,
 }
 
-/// All quantities: their names in the list of targets, their titles.
+/// All quantities, with their names in the list of targets and their titles.
 pub const QUANTITIES: [(Quantity, &str, &str); 4] = [
     (Quantity::Transmissions, "transmissions", "Transmissions of data segments and acknowledgements"),
     (Quantity::DeliveryTime, "delivery_time", "Seconds until the last packet was delivered"),
@@ -112,8 +111,8 @@ impl Digest {
         }
     }
 
-    /// What this run has come to; `None` if not everything was delivered, where that is what is
-    /// asked for.
+    /// The quantity in this run; `None` if it requires that all packets were delivered and they
+    /// were not.
     pub fn of(&self, quantity: Quantity) -> Option<f64> {
         match quantity {
             Quantity::Transmissions => Some(self.transmissions),
@@ -133,16 +132,16 @@ fn silence(outcome: &Outcome) -> f64 {
     sent.windows(2).map(|pair| pair[1] - pair[0]).fold(0.0, f64::max)
 }
 
-/// A deployment with a scheme.
+/// Results of a deployment with a scheme.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Cell {
     /// The runs, in order.
     pub runs: Vec<Digest>,
-    /// The first of them as a whole.
+    /// The complete first run.
     pub first: Outcome,
 }
 
-/// All of section VIII.
+/// All measurements of section VIII.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Tables {
     /// By deployment, then by scheme, in the order of [`DEPLOYMENTS`] and [`WAYS`].
@@ -150,7 +149,7 @@ pub struct Tables {
 }
 
 impl Deployment {
-    /// The parameters of its runs.
+    /// Parameters of the deployment's runs.
     pub fn settings(&self, way: Way) -> Settings {
         let scheme = match way {
             Way::Conventional => Scheme::Conventional,
@@ -166,11 +165,11 @@ impl Deployment {
 }
 
 impl Tables {
-    /// Runs every cell, `runs` times (at least once).
+    /// Makes `work.runs` runs (at least one) of every cell.
     ///
     /// # Errors
     ///
-    /// The first run that could not be made.
+    /// The first failed run.
     pub fn run(work: &Work<'_>) -> Result<Self, RunError> {
         let Work { runs, seed, .. } = *work;
         let settings = DEPLOYMENTS.iter().flat_map(|place| WAYS.iter().map(|(way, _)| place.settings(*way)));
@@ -181,7 +180,7 @@ impl Tables {
             let outcome = point.outcome(seed, (i % runs) as u64)?;
             work.ran();
             let digest = Digest::new(&outcome, point.traffic().payload());
-            // A run's times take much room, and only the first one's are drawn.
+            // Times of a run take much memory, and only those of the first run are drawn.
             Ok((digest, i.is_multiple_of(runs).then_some(outcome)))
         };
         let all: Vec<_> =
@@ -194,45 +193,45 @@ impl Tables {
         Ok(Self { cells: points.iter().map(cell).collect() })
     }
 
-    /// Runs that [`Tables::run`] makes.
+    /// Number of runs that [`Tables::run`] makes.
     pub const fn planned(runs: usize) -> usize {
         DEPLOYMENTS.len() * WAYS.len() * runs
     }
 
-    /// A cell by the deployment's name in the list of targets.
+    /// A cell, by the deployment's name in the list of targets.
     ///
     /// # Panics
     ///
-    /// If there is no such deployment.
+    /// There is no such deployment.
     pub fn cell(&self, id: &str, way: Way) -> &Cell {
         let place = DEPLOYMENTS.iter().position(|d| d.id == id).expect("a deployment of section VIII");
         let way = WAYS.iter().position(|w| w.0 == way).expect("every way is listed");
         &self.cells[place * WAYS.len() + way]
     }
 
-    /// A quantity over those runs that have it; `None` if none has.
+    /// Summary of a quantity over the runs that have it; `None` if none has.
     pub fn summary(&self, id: &str, way: Way, quantity: Quantity) -> Option<Summary> {
         let values: Vec<f64> = self.cell(id, way).runs.iter().filter_map(|run| run.of(quantity)).collect();
         Summary::of(&values).ok()
     }
 
-    /// What `of` makes of each run, over those runs of which it makes something; `None` if of none.
+    /// Summary of `of(run)` over the runs for which it has a value; `None` if there are none.
     pub fn by_run(&self, of: impl Fn(usize) -> Option<f64>) -> Option<Summary> {
         Summary::by_run(self.cells.first().map_or(0, |cell| cell.runs.len()), of)
     }
 
-    /// A percentile of the latencies of a run's packets, in seconds.
+    /// Percentile of the latencies of a run's packets, in seconds.
     pub fn latency(&self, id: &str, way: Way, run: usize, percent: usize) -> Option<f64> {
         self.cell(id, way).runs[run].latencies[percent - 1]
     }
 
-    /// A quantity of one cell as a multiple of another's, run by run.
+    /// Ratio of a quantity between two cells, run by run.
     pub fn ratio(&self, a: (&str, Way), b: (&str, Way), quantity: Quantity) -> Option<Summary> {
         let (left, right) = self.pairs(a, b, quantity);
         stats::ratio(&left, &right).ok()
     }
 
-    /// A quantity of one cell less another's, run by run.
+    /// Difference of a quantity between two cells, run by run.
     pub fn difference(&self, a: (&str, Way), b: (&str, Way), quantity: Quantity) -> Option<Summary> {
         let (left, right) = self.pairs(a, b, quantity);
         stats::paired(&left, &right).ok()
@@ -243,8 +242,8 @@ impl Tables {
         runs.filter_map(|(a, b)| a.of(quantity).zip(b.of(quantity))).unzip()
     }
 
-    /// The latencies that 1, 2, ... 100 % of a run's packets did not exceed, in seconds: the means
-    /// over the runs.
+    /// Latencies that 1, 2, ... 100 % of a run's packets did not exceed, in seconds, as means over
+    /// the runs.
     pub fn latencies(&self, id: &str, way: Way) -> Vec<f64> {
         let runs = &self.cell(id, way).runs;
         let mean = |i: usize| {
@@ -254,7 +253,7 @@ impl Tables {
         (0..100).map(mean).collect()
     }
 
-    /// Every number as CSV.
+    /// All numbers as CSV.
     pub fn csv(&self) -> String {
         let mut text = csv::record(&["quantity", "deployment", "scheme", "published", "mean", "ci95"]);
         for (quantity, name, _) in QUANTITIES {
@@ -271,7 +270,7 @@ impl Tables {
         text
     }
 
-    /// A page for each quantity, every deployment beside what is printed.
+    /// One table for each quantity, with every deployment beside the printed numbers.
     pub fn pages(&self, command: &str) -> Vec<reproduction::Table> {
         let page = |(quantity, name, title): (Quantity, &str, &str)| {
             let head = [
@@ -332,8 +331,7 @@ impl Tables {
     }
 }
 
-/// What the paper prints; empty where it prints nothing, as for our way where the paper's own is
-/// meant.
+/// The printed number; empty if there is none, as for our scheme.
 fn printed(place: &str, quantity: &str, way: Way) -> String {
     let scheme = match way {
         Way::Conventional => "C",

@@ -1,4 +1,4 @@
-//! What the experiment must come to. One seed for all, so that a failure can be had again.
+//! Tests of the experiment's results. One seed for all, so that a failure can be repeated.
 
 use anabranch_sim::scenario::Drawn;
 use anabranch_sim::scenario::deployment::hops;
@@ -20,8 +20,7 @@ fn outcome(settings: &Settings, run: u64) -> Outcome {
     MptcpPoint::new(settings).expect("it can be").outcome(SEED, run).expect("it runs")
 }
 
-/// Every packet is delivered in the end, in order, once: in each kind of deployment, by each
-/// scheme.
+/// Every packet is delivered once and in order, in each kind of deployment, with each scheme.
 #[test]
 fn every_packet_is_delivered_in_order_and_once() {
     for scheme in [Scheme::Tcp, Scheme::Conventional, Scheme::Proposed, Scheme::Ours] {
@@ -43,10 +42,10 @@ fn every_packet_is_delivered_in_order_and_once() {
     }
 }
 
-/// Ours against the conventional scheme, the printed one, and that with a single path, paired:
-/// transmissions, and the time until 98 % are delivered, with the standard's MAC and in the
-/// reference setting, with queues without an end and with 32 packets. Over 30 runs ours sends 7 to
-/// 48 % less and takes 5 to 60 % less time, but for 10 nodes with the standard's MAC.
+/// Compares ours with the conventional scheme, the printed one and a single path in paired runs:
+/// transmissions, and time until 98 % are delivered, with the standard's MAC and in the reference
+/// setting, with unlimited queues and queues of 32 packets. Over 30 runs ours sends 7 to 48 % less
+/// and takes 5 to 60 % less time, except for 10 nodes with the standard's MAC.
 #[test]
 fn ours_sends_less_and_is_done_sooner_than_the_others() {
     let reference = reproduction::PAPER.reference();
@@ -77,7 +76,7 @@ fn ours_sends_less_and_is_done_sooner_than_the_others() {
     }
 }
 
-/// What decides on several paths decides nothing on one.
+/// Parameters that choose between paths have no effect with one path.
 #[test]
 fn schedulers_and_phases_matter_where_there_are_several_paths() {
     let sent = |subflows: usize, congestion: &str| {
@@ -98,7 +97,7 @@ fn schedulers_and_phases_matter_where_there_are_several_paths() {
     assert!(held.iter().zip(&several).all(|(held, grown)| held != grown), "{held:?}, {several:?}");
 }
 
-/// A node with a second interface takes load off the radio.
+/// A node's second interface reduces the load of the radio.
 #[test]
 fn a_multi_link_node_shortens_paths() {
     let sent = |multi_link| -> u64 {
@@ -194,7 +193,7 @@ fn every_parameter_changes_something_or_is_refused() {
     assert!(refused.contains("none of 1000 deployments of 50 nodes is connected"), "{refused}");
 }
 
-/// What "auto" stands for is said, so that a record can be repeated whatever it comes to mean.
+/// Records contain the values of "auto", so that a record can be repeated even if "auto" changes.
 #[test]
 fn auto_is_written_out_by_the_scheme() {
     let texts = |scheme: Scheme| {
@@ -217,7 +216,8 @@ fn auto_is_written_out_by_the_scheme() {
     }
 }
 
-/// M28: its acknowledgements alone are the proposed scheme's, and no other scheme's are changed.
+/// Erratum M28: `conventional_acks` can give the conventional scheme the acknowledgements of the
+/// proposed one, and changes no other scheme.
 #[test]
 fn the_conventional_scheme_can_acknowledge_windows() {
     let decided = |scheme: Scheme, acks: &str| {
@@ -237,7 +237,7 @@ fn the_conventional_scheme_can_acknowledge_windows() {
     }
 }
 
-/// Section VIII-B to D: where nodes are, and which of them have a cellular interface.
+/// Section VIII-B to D: positions of nodes, and which of them have a cellular interface.
 #[test]
 fn deployments_are_where_they_belong() {
     let drawn = |settings: &Settings, run| {
@@ -253,7 +253,8 @@ fn deployments_are_where_they_belong() {
     let sunflower = places(&drawn(&settings(Scheme::Proposed, "sunflower", 50, 0), 0));
     let furthest = sunflower.iter().map(|p| p.distance(sunflower[0])).fold(0.0, f64::max);
     assert!((furthest - 250.0).abs() < 1e-9);
-    // Planned, each node makes the sum of all ways shortest; at random, each run has others.
+    // Planned, the cellular nodes minimise the sum of all path lengths; at random, each run has
+    // others.
     let planned = settings(Scheme::Proposed, "corner", 25, 2);
     let random = planned.clone().with("multi_link_at", "random");
     for run in 0..5 {
@@ -268,7 +269,7 @@ fn deployments_are_where_they_belong() {
     }
 }
 
-/// Schemes differ in what carries the packets, and in nothing else.
+/// Schemes differ only in the transport of the packets.
 #[test]
 fn schemes_differ_in_what_carries_the_packets() {
     let scenario =
@@ -284,15 +285,15 @@ fn schemes_differ_in_what_carries_the_packets() {
     }
 }
 
-/// The only point of these settings, and the mean of its `rtt_model_error`.
+/// Mean of `rtt_model_error` at the only point of these settings.
 fn model_error(assignments: &[&str], runs: usize) -> f64 {
     let found = &outcomes(&Mptcp, assignments, runs, SEED)[0];
     found.mean("rtt_model_error").expect("packets went over first paths")
 }
 
-/// Section VI without load: the model has an assessment cost a whole period and a packet wait for
-/// its MAC acknowledgement, which makes it up to a seventh too long over one hop. With load it
-/// knows nothing of repetitions.
+/// Section VI without load. In the model an assessment takes a whole period and a packet waits for
+/// its MAC acknowledgement, which makes it up to a seventh too long over one hop. With load the
+/// model ignores retransmissions.
 #[test]
 fn the_models_round_trip_is_near_the_measured_one_without_load() {
     let calm = ["rate=0.05", "packets=300", "limit=10000s", "retry_delay=0s"];
@@ -301,15 +302,15 @@ fn the_models_round_trip_is_near_the_measured_one_without_load() {
         assert!((0.95..1.17).contains(&ratio), "{nodes}: {ratio:.3}");
     }
     let several_hops = ["deployment=corner", "nodes=25", "rate=0.003", "packets=300", "limit=200000s"];
-    // 0.87 over 20 runs; two of them differ by more than a twentieth.
+    // The ratio is 0.87 over 20 runs; two of them differ by more than a twentieth.
     let ratio = model_error(&[&several_hops[..], &["retry_delay=0s"]].concat(), 8);
     assert!((0.82..1.15).contains(&ratio), "several hops: {ratio:.3}");
     let loaded = model_error(&["nodes=30"], 2);
     assert!(loaded < 0.7, "with load the model is far too short: {loaded:.3}");
 }
 
-/// What is noted fits together, and with a multi-link node paths over the base station are compared
-/// too.
+/// The recorded values are consistent, and with a multi-link node paths over the base station are
+/// compared too.
 #[test]
 fn activity_is_in_order_and_round_trips_are_there() {
     for (scheme, multi_link) in [(Scheme::Proposed, 1), (Scheme::Conventional, 0)] {

@@ -1,4 +1,4 @@
-//! Back-off periods until a node gains the channel, and how likely it does: section V.
+//! Back-off periods until a node gains the channel, and the probability that it does: section V.
 
 use anabranch_model::mptcp::ModelError;
 use anabranch_model::mptcp::csma::{Access, Busy, Csma, access};
@@ -7,43 +7,43 @@ use serde_json::{Value, json};
 use super::equations;
 use super::hops::{Phy, reading};
 
-/// What is asked.
+/// Input of the model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Question {
     /// Channel access.
     pub csma: Csma,
-    /// The chance that the channel is found busy.
+    /// Probability that the channel is busy.
     pub busy: Busy,
-    /// The radio, whose periods the times are in.
+    /// Radio, which sets the duration of a period.
     pub phy: Phy,
-    /// The paper's equations to the letter, errata kept.
+    /// Whether to use the paper's equations as printed, with their errata.
     pub printed: bool,
 }
 
-/// What the model says.
+/// Result of the model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Answer {
-    /// What was asked.
+    /// The question.
     pub question: Question,
-    /// The chain.
+    /// Results of the Markov chain.
     pub access: Access,
-    /// Seconds of a back-off period.
+    /// Duration of a back-off period in seconds.
     pub period: f64,
 }
 
-/// Why there is no answer.
+/// Why the model cannot answer.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refusal {
-    /// The radio is none.
+    /// This radio has no channel access.
     #[error("a cellular network has no channel access of this kind")]
     NoAccess,
-    /// The model refuses.
+    /// The model refuses the input.
     #[error(transparent)]
     Model(#[from] ModelError),
 }
 
-/// Answers.
+/// Evaluates the model.
 ///
 /// # Errors
 ///
@@ -55,7 +55,7 @@ pub fn answer(question: Question) -> Result<Answer, Refusal> {
 }
 
 impl Answer {
-    /// As one JSON object.
+    /// The answer as a JSON object.
     pub fn object(&self) -> Value {
         let Self { question: Question { csma, busy, phy, printed }, access, period } = self;
         let stages = access

@@ -1,10 +1,10 @@
-//! Hops of a way: what each goes over, how busy that is, and the packets on it.
+//! Hops of a path: their radio, load and packets.
 
 use anabranch_model::mptcp::csma::{Busy, Csma};
 use anabranch_model::mptcp::rtt::{CellularLink, CsmaLink, Link, Route, Sizes, Transmitter, Travel, travel};
 use anabranch_model::mptcp::{AccessTime, ModelError, Reading};
 
-/// What a hop goes over.
+/// Medium of a hop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phy {
     /// IEEE 802.15.4 O-QPSK, 250 kbit/s at 2.4 GHz.
@@ -16,15 +16,15 @@ pub enum Phy {
 }
 
 impl Phy {
-    /// Every one.
+    /// All media.
     pub const ALL: [Self; 3] = [Self::Oqpsk250, Self::Fsk100, Self::Cellular];
 
-    /// The one of that name.
+    /// The medium of this name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|phy| phy.name() == name)
     }
 
-    /// As it is written.
+    /// Name of the medium.
     pub fn name(self) -> &'static str {
         match self {
             Self::Oqpsk250 => "oqpsk250",
@@ -33,7 +33,7 @@ impl Phy {
         }
     }
 
-    /// What it is, in a line.
+    /// One-line description.
     pub fn about(self) -> &'static str {
         match self {
             Self::Oqpsk250 => "IEEE 802.15.4 O-QPSK, 250 kbit/s at 2.4 GHz",
@@ -42,7 +42,7 @@ impl Phy {
         }
     }
 
-    /// The radio's times; none for a cellular network.
+    /// Times of the radio; none for a cellular network.
     pub(super) fn radio(self, busy: Busy) -> Option<CsmaLink> {
         match self {
             Self::Oqpsk250 => Some(CsmaLink::oqpsk250(busy)),
@@ -52,29 +52,29 @@ impl Phy {
     }
 }
 
-/// The hops of a way in their order; the lists are of one length.
+/// The hops of a path in order; all lists have the same length.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Hops {
-    /// What each goes over.
+    /// Medium of each hop.
     pub phys: Vec<Phy>,
-    /// The chance that each one's transmitter finds the channel busy; 0 to 1.
+    /// Probability that the hop's transmitter finds the channel busy, 0 to 1.
     pub busy: Vec<f64>,
-    /// Packets a second that each one's transmitter has to send.
+    /// Packets per second that the hop's transmitter sends.
     pub rates: Vec<f64>,
 }
 
 /// Packets, queues, channel access, and the cellular network.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Packets {
-    /// Octets of a data packet's payload.
+    /// Payload of a data packet in bytes.
     pub payload: u32,
-    /// Octets of headers on the air: a SYN's and an ACK's size.
+    /// Headers on the air in bytes; also the size of a SYN and of an ACK.
     pub header: u32,
-    /// Packets that a node holds at most, the one that it sends included; `None` is no limit.
+    /// Limit on the packets in a node, including the one in transmission; `None` means no limit.
     pub queue: Option<u32>,
-    /// Rate of cellular hops, bit/s.
+    /// Bit rate of cellular hops in bit/s.
     pub cellular_rate: f64,
-    /// What a cellular network adds to each of its hops, seconds.
+    /// Delay that the cellular network adds to each of its hops, in seconds.
     pub cellular_delay: f64,
     /// Channel access of the other hops.
     pub csma: Csma,
@@ -95,7 +95,8 @@ impl Packets {
         .collect()
     }
 
-    /// Times there and `back`, which takes as long as there if it is not given.
+    /// Times of the way there and `back`. Without `back`, the way back takes as long as the way
+    /// there.
     pub(super) fn travel(
         &self,
         there: &Hops,
@@ -112,24 +113,25 @@ impl Packets {
     }
 }
 
-/// How the paper is read, with channel access as the mean over those attempts.
+/// How to read the paper, with the channel access time averaged over these attempts.
 pub(super) fn reading(printed: bool, access: Option<AccessTime>) -> Reading {
     let reading = if printed { Reading::printed() } else { Reading::default() };
     Reading { access: access.unwrap_or(reading.access), ..reading }
 }
 
-/// What to do about a refusal, and the parameter that does it, if one does.
+/// Advice on a refusal, with the parameter to change, if there is one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hint {
-    /// What to do.
+    /// The advice.
     pub text: &'static str,
-    /// By which parameter, as [`Packets`] and Python have it: `max_be`.
+    /// Name of the parameter, as in [`Packets`] and in Python: `max_be`.
     pub parameter: Option<&'static str>,
 }
 
-/// What to do about a model's refusal.
+/// Advice on an error of the model.
 pub fn hint(error: &ModelError) -> Option<Hint> {
-    // The model knows fields. A longer name stands before one that is a part of it.
+    // Fields of the model. A name that contains another one comes before it, since the first match
+    // counts.
     const HINTS: [(&str, &str, Option<&str>); 19] = [
         (
             "utilisation",

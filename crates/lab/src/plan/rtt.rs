@@ -1,4 +1,4 @@
-//! Round-trip time over a way of IEEE 802.15.4 and cellular hops, and its parts: section VI.
+//! Round-trip time over a path of IEEE 802.15.4 and cellular hops, and its parts: section VI.
 
 use anabranch_model::mptcp::rtt::{HopTime, Travel};
 use anabranch_model::mptcp::{AccessTime, ModelError};
@@ -7,36 +7,36 @@ use serde_json::{Value, json};
 use super::equations;
 use super::hops::{Hops, Packets, Phy, reading};
 
-/// What is asked.
+/// Input of the model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Question {
-    /// The hops from the node to the data centre.
+    /// Hops from the node to the data centre.
     pub there: Hops,
-    /// Those from the data centre on; the way back takes as long as the way there if it is not
-    /// given.
+    /// Hops from the data centre to the node. Without them, the way back takes as long as the way
+    /// there.
     pub back: Option<Hops>,
-    /// Of which attempts the channel access delay is the mean.
+    /// Attempts over which the channel access time is averaged.
     pub access: AccessTime,
-    /// What travels.
+    /// Packets on the path.
     pub packets: Packets,
-    /// The paper's equations to the letter, errata kept.
+    /// Whether to use the paper's equations as printed, with their errata.
     pub printed: bool,
 }
 
-/// What the model says.
+/// Result of the model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Answer {
-    /// What was asked.
+    /// The question.
     pub question: Question,
     /// Times, hop by hop.
     pub travel: Travel,
 }
 
-/// Answers.
+/// Evaluates the model.
 ///
 /// # Errors
 ///
-/// What the model refuses.
+/// The model refuses the input.
 pub fn answer(question: Question) -> Result<Answer, ModelError> {
     let reading = reading(question.printed, Some(question.access));
     let travel = question.packets.travel(&question.there, question.back.as_ref(), reading)?;
@@ -44,7 +44,7 @@ pub fn answer(question: Question) -> Result<Answer, ModelError> {
 }
 
 impl Answer {
-    /// As one JSON object.
+    /// The answer as a JSON object.
     pub fn object(&self) -> Value {
         let Self { question: Question { there, back, packets, printed, .. }, travel } = self;
         json!({

@@ -7,94 +7,95 @@ use serde_json::{Value, json};
 use super::equations;
 use super::hops::{Hops, Packets, reading};
 
-/// sst_start of section VIII, packets.
+/// sst_start of section VIII, in packets.
 pub const SSTHRESH: u32 = 16;
 
-/// What is asked.
+/// Input of the model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Question {
-    /// The paths, which are numbered from 1 in this order.
+    /// The paths, numbered from 1 in this order.
     pub paths: Vec<Said>,
-    /// What travels.
+    /// Packets on the paths.
     pub packets: Packets,
-    /// The paper's equations to the letter (with its binomial coefficients as they are meant),
-    /// errata kept.
+    /// Whether to use the paper's equations as printed, with their errata, except for the corrected
+    /// binomial coefficients.
     pub printed: bool,
 }
 
-/// What is said of a path.
+/// Description of a path.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Said {
-    /// Links on the way, the last one to the data centre included, of which the limits of its
-    /// window follow.
+    /// Number of links, including the last one to the data centre; the limits of the window follow
+    /// from it.
     pub hops: u32,
-    /// Its times, or what they follow from.
+    /// Times of the path, or its hops.
     pub way: Way,
-    /// The chance that a packet is lost.
+    /// Probability that a packet is lost.
     pub loss: f64,
-    /// The window that it has now, packets; `None` is its least.
+    /// Current window in packets; `None` means the minimum.
     pub cwnd: Option<u32>,
-    /// Packets.
+    /// Slow-start threshold in packets.
     pub ssthresh: u32,
-    /// Seconds; `None` follows from the hops, as the windows do.
+    /// Retransmission time-out in seconds; `None` means that it follows from the hops, as the
+    /// windows do.
     pub rto: Option<f64>,
-    /// The window after a time-out, packets.
+    /// Window after a time-out, in packets.
     pub w_min: Option<u32>,
-    /// The largest window, packets.
+    /// Largest window, in packets.
     pub w_max: Option<u32>,
 }
 
-/// A path's times, or what they follow from.
+/// Times of a path, or the hops from which they are computed.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Way {
-    /// The model has them of hops.
+    /// The model computes the times from these hops.
     Hops(Hops),
-    /// They are known, in seconds.
+    /// Known times, in seconds.
     Times {
-        /// Round trip.
+        /// Round-trip time.
         rtt: f64,
-        /// Until the first packet is delivered.
+        /// Time until the first packet is delivered.
         first: f64,
-        /// For each further one.
+        /// Time for each further packet.
         next: f64,
     },
 }
 
-/// What the model says of a path.
+/// Result for a path.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Planned {
-    /// Its number.
+    /// Number of the path.
     pub number: usize,
-    /// Its links.
+    /// Number of links.
     pub hops: u32,
-    /// Its times and its window.
+    /// Times and window of the path.
     pub path: Path,
-    /// T_i(1), the time that it has, seconds; none for the last.
+    /// T_i(1), the available time in seconds; none for the last path.
     pub time: Option<f64>,
-    /// Its packets.
+    /// Packets for the path.
     pub packets: schedule::Packets,
 }
 
-/// What the model says.
+/// Result of the model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Answer {
-    /// What was asked.
+    /// The question.
     pub question: Question,
-    /// Each path, the fastest first.
+    /// The paths, fastest first.
     pub paths: Vec<Planned>,
 }
 
-/// Why there is no answer.
+/// Why the model cannot answer.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("{error}")]
 pub struct Refusal {
-    /// The path that is refused, if it is one.
+    /// Number of the refused path, if one path is the cause.
     pub path: Option<usize>,
-    /// Why.
+    /// The error.
     pub error: ModelError,
 }
 
-/// Answers.
+/// Evaluates the model.
 ///
 /// # Errors
 ///
@@ -142,13 +143,13 @@ fn understand(said: &Said, question: &Question) -> Result<Path, ModelError> {
         w_min: limits.w_min,
         w_max: limits.w_max,
     };
-    // Asked here, a refusal can name the path.
+    // Evaluated here, so that an error can name the path.
     schedule::packets(&path, 0.0, Reading::default()).map_err(ModelError::Schedule)?;
     Ok(path)
 }
 
 impl Answer {
-    /// As one JSON object.
+    /// The answer as a JSON object.
     pub fn object(&self) -> Value {
         let Self { question: Question { packets, printed, .. }, paths } = self;
         let each = paths.iter().map(|Planned { number, hops, path, time, packets }| {

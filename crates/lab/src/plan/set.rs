@@ -1,4 +1,4 @@
-//! The latency of a SET transfer by number of gateways, its parts, and the best number.
+//! Latency of a SET transfer for each number of gateways, its parts, and the best number.
 
 use anabranch_model::set::{Best, Latency, ModelError, best_gateways};
 use serde_json::{Map, Value, json};
@@ -6,41 +6,40 @@ use serde_json::{Map, Value, json};
 use crate::experiment::{ParameterError, Settings};
 use crate::set::{self, Equations, Scheme, TEMPLATE};
 
-/// What the model says.
+/// Result of the model.
 #[derive(Debug, Clone)]
 pub struct Answer {
-    /// What was asked: parameters of the experiment `set`, each value in the one way in which
-    /// results name it.
+    /// The question: parameters of the experiment `set`, each value in canonical form.
     pub settings: Settings,
-    /// Which equations.
+    /// The used equations.
     pub equations: Equations,
-    /// Every number of gateways, and the best.
+    /// Results for every number of gateways, and the best one.
     pub best: Best,
 }
 
-/// Why there is no answer.
+/// Why the model cannot answer.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refusal {
-    /// A parameter has no such value.
+    /// A parameter has an invalid value.
     #[error(transparent)]
     Parameter(#[from] ParameterError),
-    /// The transfer is not of SET.
+    /// The transfer does not use SET.
     #[error("scheme={0}: the model is of SET")]
     NotSet(String),
-    /// The model refuses.
+    /// The model refuses the input.
     #[error(transparent)]
     Model(#[from] ModelError),
 }
 
-/// Answers.
+/// Evaluates the model.
 ///
 /// # Errors
 ///
 /// See [`Refusal`].
 pub fn answer(settings: &Settings, equations: Equations) -> Result<Answer, Refusal> {
     let settings = set::canonical(settings)?;
-    // What is no word of the scenario is refused here.
+    // Building the scenario rejects values that the scenario does not take.
     TEMPLATE.point(&settings)?;
     if settings.text("scheme") != Scheme::Set.word() {
         return Err(Refusal::NotSet(settings.text("scheme").to_owned()));
@@ -50,12 +49,12 @@ pub fn answer(settings: &Settings, equations: Equations) -> Result<Answer, Refus
 }
 
 impl Answer {
-    /// Every parameter with its value.
+    /// All parameters with their values.
     pub fn texts(&self) -> Vec<(&'static str, String)> {
         TEMPLATE.texts(&self.settings)
     }
 
-    /// As one JSON object.
+    /// The answer as a JSON object.
     pub fn object(&self) -> Value {
         let Self { equations, best, .. } = self;
         let parameters: Map<String, Value> =

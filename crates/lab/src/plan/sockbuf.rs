@@ -1,64 +1,64 @@
 //! Gains, roots, overshoot and settling of the control loop of send buffers: section 3.2 of the
-//! paper on them.
+//! send-buffer paper.
 
 use anabranch_model::sockbuf::{
     Begin, Complex, Gains, ModelError, Plant, Response, characteristic, margin, roots, stable, step,
 };
 use serde_json::{Value, json};
 
-/// A size counts as settled within this part of the step (erratum B8).
+/// A size counts as settled within this share of the step (erratum B8).
 pub const BAND: f64 = 0.02;
 
-/// What is asked. Sizes are octets.
+/// Input of the model. Sizes are in bytes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Question {
-    /// The controller's.
+    /// Gains of the controller.
     pub gains: Gains,
-    /// The buffer before the step.
+    /// Buffer size before the step.
     pub from: f64,
-    /// What it is to be from then on: two bandwidth-delay products.
+    /// Target size after the step: two bandwidth-delay products.
     pub to: f64,
-    /// The least buffer: one segment.
+    /// Smallest buffer: one segment.
     pub least: f64,
-    /// The largest: the pool.
+    /// Largest buffer: the pool.
     pub pool: f64,
-    /// Time constant, in cycles, with which the demand becomes known; 0 is at once.
+    /// Time constant of the demand estimate, in cycles; 0 means no delay.
     pub lag: f64,
-    /// What the controller knows when the step comes.
+    /// State of the controller before the step.
     pub begin: Begin,
-    /// Cycles that are looked at.
+    /// Number of cycles to simulate.
     pub cycles: usize,
-    /// Seconds between two decisions.
+    /// Time between two decisions in seconds.
     pub period: f64,
 }
 
-/// What is known of the loop.
+/// Result of the model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Answer {
-    /// What was asked.
+    /// The question.
     pub question: Question,
-    /// Coefficients of the square, of z, and the constant.
+    /// Characteristic polynomial: coefficients of z² and z, and the constant.
     pub polynomial: [f64; 3],
-    /// Where that is 0.
+    /// Roots of the polynomial.
     pub roots: [Complex; 3],
-    /// Whether all of them are less than 1.
+    /// Whether all roots have a magnitude below 1.
     pub stable: bool,
-    /// How many times the gains it stays so.
+    /// Factor of the gains up to which the loop stays stable.
     pub margin: Option<f64>,
     /// Sizes after the step.
     pub response: Response,
 }
 
-/// A set of gains of which each may be replaced, all so many times as large.
+/// A set of gains, of which each may be replaced, multiplied by `times`.
 pub fn gains(of: Gains, [kp, ki, kd]: [Option<f64>; 3], times: f64) -> Gains {
     Gains { kp: kp.unwrap_or(of.kp), ki: ki.unwrap_or(of.ki), kd: kd.unwrap_or(of.kd) }.times(times)
 }
 
-/// Answers.
+/// Evaluates the model.
 ///
 /// # Errors
 ///
-/// What the model refuses.
+/// The model refuses the input.
 pub fn answer(question: Question) -> Result<Answer, ModelError> {
     let Question { gains, from, to, least, pool, lag, begin, cycles, .. } = question;
     Ok(Answer {
@@ -72,7 +72,7 @@ pub fn answer(question: Question) -> Result<Answer, ModelError> {
 }
 
 impl Answer {
-    /// As one JSON object.
+    /// The answer as a JSON object.
     pub fn object(&self) -> Value {
         let Self { question, polynomial: [a2, a1, a0], roots, stable, margin, response } = self;
         let Question { gains, from, to, least, pool, lag, begin, cycles, period } = question;
@@ -110,7 +110,7 @@ impl Answer {
     }
 }
 
-/// A whole number where it is one.
+/// A size as an integer if it is one.
 fn octets(size: f64) -> Value {
     if size.fract() == 0.0 { json!(size as u64) } else { json!(size) }
 }

@@ -1,8 +1,8 @@
-//! From numbers to places: ranges, round ticks, labels.
+//! Positions on an axis: ranges, round ticks, labels.
 
 use super::Scale;
 
-/// How many steps between ticks an axis should have at most.
+/// Limit on the steps between ticks of an axis.
 const STEPS: f64 = 7.0;
 
 /// An axis with its final range.
@@ -15,7 +15,8 @@ pub(super) struct Placed {
 }
 
 impl Placed {
-    /// An axis for `values` (at least one, all placeable), with `ticks` of its own or none.
+    /// Creates an axis for `values` (at least one, all valid), with the given `ticks` or automatic
+    /// ones.
     pub(super) fn new(scale: Scale, values: &[f64], ticks: &[f64]) -> Self {
         let all = || values.iter().chain(ticks).copied();
         let low = all().fold(f64::INFINITY, f64::min);
@@ -32,12 +33,12 @@ impl Placed {
         &self.ticks
     }
 
-    /// From the low end to the high end.
+    /// Difference between the high and the low end.
     pub(super) fn span(&self) -> f64 {
         self.high - self.low
     }
 
-    /// The place of `value`: 0 at the low end, 1 at the high end; values outside stand at the end.
+    /// Position of `value`: 0 at the low end, 1 at the high end; values outside are clamped.
     pub(super) fn place(&self, value: f64) -> f64 {
         let share = match self.scale {
             Scale::Log if value <= 0.0 => 0.0,
@@ -48,7 +49,8 @@ impl Placed {
     }
 }
 
-/// Ends a little beyond data and ticks; a scale from zero begins or ends there.
+/// An axis with given ticks: it ends slightly beyond data and ticks, or at zero for a scale from
+/// zero.
 fn given(scale: Scale, low: f64, high: f64, ticks: &[f64]) -> Placed {
     const MARGIN: f64 = 0.05;
     let (low, high) = match scale {
@@ -72,16 +74,16 @@ fn given(scale: Scale, low: f64, high: f64, ticks: &[f64]) -> Placed {
     Placed { scale, low, high, ticks: ticks.to_vec() }
 }
 
-/// Ends on multiples of a round step; ticks on all of them.
+/// An axis that ends on multiples of a round step, with a tick at each.
 fn linear(scale: Scale, low: f64, high: f64) -> Placed {
     let span = if high > low { high - low } else { high.abs().max(1.0) };
     let step = round_step(span / STEPS);
     let (first, last) = ((low / step).floor(), (high / step).ceil());
     let (first, last) = match scale {
         _ if first < last => (first, last),
-        // Nothing but zeros: there is nothing below.
+        // All values are zero.
         Scale::FromZero => (0.0, (span / step).ceil()),
-        // A single value needs room on both sides.
+        // A single value needs space on both sides.
         _ => (first - 1.0, last + 1.0),
     };
     let count = (last - first) as usize;
@@ -89,13 +91,12 @@ fn linear(scale: Scale, low: f64, high: f64) -> Placed {
     Placed { scale, low: multiple(first, step), high: multiple(last, step), ticks }
 }
 
-/// `n * step` without the dust of the multiplication: a step of 0.2 gives 0.6, not
-/// 0.6000000000000001.
+/// `n * step`, rounded to remove floating-point noise: 3 times 0.2 is 0.6, not 0.6000000000000001.
 fn multiple(n: f64, step: f64) -> f64 {
     if step >= 1.0 { n * step } else { n / (1.0 / step).round() }
 }
 
-/// The smallest of 1, 2, 2.5 and 5 times a power of ten that is at least `wanted`; below 1 its
+/// The smallest of 1, 2, 2.5 and 5 times a power of ten that is at least `wanted`. Below 1 its
 /// inverse is a whole number.
 fn round_step(wanted: f64) -> f64 {
     let power = 10f64.powf(wanted.log10().floor());
@@ -104,8 +105,8 @@ fn round_step(wanted: f64) -> f64 {
     factors.iter().find(fits).map_or(10.0 * power, |factor| factor * power)
 }
 
-/// Ends on 1, 2 or 5 times a power of ten. Ticks on all of those over two decades or less, else on
-/// powers.
+/// An axis that ends on 1, 2 or 5 times a power of ten. It has ticks at all of these over at most
+/// two decades, otherwise at powers of ten.
 fn logarithmic(low: f64, high: f64) -> Placed {
     let (bottom, top) = (low.log10().floor() as i32, high.log10().ceil() as i32);
     let fine = |n: i32| (n..=top.max(n + 1)).flat_map(|power| [1.0, 2.0, 5.0].map(|f| f * 10f64.powi(power)));
@@ -123,7 +124,7 @@ fn logarithmic(low: f64, high: f64) -> Placed {
     Placed { scale: Scale::Log, low: start, high: end, ticks }
 }
 
-/// A tick's number as one reads it: no dust, no needless zeros, powers of ten beyond six digits.
+/// Label of a tick: without noise and trailing zeros, with powers of ten beyond six digits.
 pub(super) fn label(value: f64) -> String {
     if value != 0.0 && !(1e-4..1e6).contains(&value.abs()) {
         return format!("{value:e}");

@@ -1,28 +1,28 @@
-//! What every picture is drawn with: strokes, words and markers as SVG.
+//! Drawing primitives of all pictures: lines, text and markers as SVG.
 
-/// Series that can be told apart.
+/// Number of distinguishable series.
 pub(super) const MARKERS: usize = 7;
 
-/// The palette of Okabe and Ito (2008), darkest first, without its yellow, which a light ground
-/// swallows.
+/// Palette of Okabe and Ito (2008), darkest first, without yellow, which is hardly visible on a
+/// light background.
 pub(super) const COLOURS: [&str; MARKERS] =
     ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#000000", "#56b4e9", "#e69f00"];
 
 pub(super) const FONT: f64 = 12.0;
-/// Of the title.
+/// Font size of the title.
 const TITLE: f64 = 15.0;
-/// About how wide a character is: enough for digits and lower-case letters, not exact.
+/// Approximate width of a character, sufficient for digits and lower-case letters.
 pub(super) const CHARACTER: f64 = 0.6 * FONT;
 
-/// A document in the making.
+/// A document in progress.
 #[derive(Debug, Default)]
 pub(super) struct Canvas {
     text: String,
 }
 
 impl Canvas {
-    /// A white page of that size, with a title above what is `middle` pixels from the left, as far
-    /// as there is room: a long title moves to the right, and the page gets as wide as it is.
+    /// Creates a white page of this size with a title centred at `middle` pixels from the left. A
+    /// title without enough space moves to the right, and the page becomes as wide as the title.
     pub(super) fn new((width, height): (f64, f64), middle: f64, title: &str) -> Self {
         const MARGIN: f64 = 8.0;
         let half = title.chars().count() as f64 * CHARACTER * TITLE / FONT / 2.0;
@@ -38,7 +38,7 @@ impl Canvas {
         this
     }
 
-    /// The whole document.
+    /// The complete document.
     pub(super) fn finished(mut self) -> String {
         self.line("</svg>");
         self.text
@@ -54,13 +54,13 @@ impl Canvas {
         self.line(&format!(r#"<text x="{x}" y="{y}" {attributes}>{words}</text>"#));
     }
 
-    /// A straight stroke in the given style.
+    /// Draws a straight line in this style.
     pub(super) fn stroke(&mut self, from: (f64, f64), to: (f64, f64), style: &str) {
         let (x1, y1, x2, y2) = (pixel(from.0), pixel(from.1), pixel(to.0), pixel(to.1));
         self.line(&format!(r#"<line x1="{x1}" y1="{y1}" x2="{x2}" y2="{y2}" {style}/>"#));
     }
 
-    /// The marker of that number, in its colour.
+    /// Draws marker `i` in its colour.
     pub(super) fn marker(&mut self, i: usize, x: f64, y: f64) {
         let colour = COLOURS[i];
         let shape: &[(f64, f64)] = match i {
@@ -94,13 +94,13 @@ impl Canvas {
     }
 }
 
-/// A coordinate to a tenth of a pixel, without a minus before nothing.
+/// Formats a coordinate to a tenth of a pixel, without a sign for zero.
 pub(super) fn pixel(value: f64) -> String {
     let text = format!("{value:.1}");
     if text == "-0.0" { "0.0".to_owned() } else { text }
 }
 
-/// Text as XML wants it; what XML cannot hold at all is left out.
+/// Escapes text for XML; characters that XML cannot represent are dropped.
 fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {

@@ -1,4 +1,4 @@
-//! The picture of a chart.
+//! Draws a chart.
 
 use std::fmt::Write as _;
 
@@ -9,15 +9,15 @@ use super::{Chart, Dash, Look, Point, Scale, Series};
 /// Dashes, for print without colour.
 const DASHES: [&str; MARKERS] = ["", "7 3", "2 3", "9 3 2 3", "4 4", "1 4", "8 2 2 2 2 2"];
 
-/// The plot's own size in pixels; labels and legend stand around it.
+/// Size of the plot area in pixels; labels and legend are outside of it.
 const WIDTH: f64 = 460.0;
 const HEIGHT: f64 = 300.0;
 const TOP: f64 = 44.0;
 const BOTTOM: f64 = 58.0;
-/// The legend's line with its marker.
+/// Length of the line sample in the legend.
 const SAMPLE: f64 = 34.0;
 
-/// The chart's document. The chart has been checked.
+/// The document of a checked chart.
 pub(super) fn svg(chart: &Chart) -> String {
     Picture::new(chart).drawn()
 }
@@ -26,7 +26,7 @@ struct Picture<'a> {
     chart: &'a Chart,
     x: Placed,
     y: Placed,
-    /// Where the plot begins from the left: tick labels of any width have room.
+    /// Left edge of the plot area, which leaves space for the tick labels.
     left: f64,
     canvas: Canvas,
 }
@@ -36,8 +36,8 @@ impl<'a> Picture<'a> {
         let points = || chart.series.iter().flat_map(|series| &series.points);
         let xs: Vec<f64> = points().map(|point| point.x).collect();
         let mut ys: Vec<f64> = points().map(|point| point.y).collect();
-        // A bar that reaches past zero is cut at the axis if that is logarithmic, or begins at zero
-        // and nothing is less.
+        // An error bar that would pass zero is cut off on a logarithmic axis, and on an axis from
+        // zero if all values are positive.
         let from = match chart.y.scale {
             Scale::Log => f64::MIN_POSITIVE,
             Scale::FromZero if ys.iter().all(|&y| y >= 0.0) => 0.0,
@@ -127,7 +127,7 @@ impl<'a> Picture<'a> {
     fn error_bar(&mut self, point: &Point, colour: &str) {
         let Some(half) = point.ci95 else { return };
         let (x, low, high) = (self.at_x(point.x), self.at_y(point.y - half), self.at_y(point.y + half));
-        // Shorter than a marker is tall: nothing to see, only dirt.
+        // An error bar shorter than the marker would not be visible.
         if low - high < 1.0 {
             return;
         }
@@ -157,7 +157,7 @@ impl<'a> Picture<'a> {
     }
 }
 
-/// Colour and dashes of the series that stands at `i`.
+/// Colour and dashes of the series at index `i`.
 fn strokes(i: usize, series: &Series) -> (&'static str, &'static str) {
     match series.look {
         Look::Marked => (COLOURS[i], DASHES[i]),

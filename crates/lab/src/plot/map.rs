@@ -1,4 +1,4 @@
-//! Places in the plane and lines between them, on the same scale in both directions.
+//! Maps: places and lines in the plane, with the same scale in both directions.
 
 use super::axis::{Placed, label};
 use super::canvas::{CHARACTER, Canvas, MARKERS, pixel};
@@ -7,57 +7,58 @@ use super::{Axis, ChartError, Scale, csv};
 /// A map.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Map {
-    /// Stands above it.
+    /// Title above the map.
     pub title: String,
-    /// Below. Scale and ticks are the map's own.
+    /// Axis below the map; scale and ticks are ignored.
     pub x: Axis,
-    /// To the left.
+    /// Axis to the left.
     pub y: Axis,
-    /// Below the places, the first below all others.
+    /// Lines below the places; the first is drawn first.
     pub lines: Vec<Lines>,
-    /// At most [`Chart::MAX_SERIES`](super::Chart::MAX_SERIES); the last above all others.
+    /// Groups of places, at most [`Chart::MAX_SERIES`](super::Chart::MAX_SERIES); the last is drawn
+    /// on top.
     pub groups: Vec<Group>,
 }
 
 /// Places of one kind.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Group {
-    /// What they are, for the legend.
+    /// Name in the legend.
     pub name: String,
-    /// Where they are.
+    /// The places.
     pub places: Vec<Place>,
 }
 
 /// A place.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Place {
-    /// Stands beside it where there is room; in the table always.
+    /// Name, shown beside the place if there is space, and in the table.
     pub name: String,
-    /// To the right.
+    /// Position to the right.
     pub x: f64,
-    /// Upwards.
+    /// Position upwards.
     pub y: f64,
 }
 
 /// Lines of one kind.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Lines {
-    /// What they are, for the legend.
+    /// Name in the legend.
     pub name: String,
-    /// How they are drawn.
+    /// Style.
     pub stroke: Stroke,
-    /// From where to where each leads.
+    /// End points of each line.
     pub ends: Vec<[(f64, f64); 2]>,
 }
 
-/// How lines are drawn.
+/// Style of lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stroke {
     /// Dark.
     Strong,
     /// Light and thin.
     Faint,
-    /// Dashed, in a colour.
+    /// Dashed and coloured.
     Dashed,
 }
 
@@ -66,14 +67,13 @@ impl Map {
     ///
     /// # Errors
     ///
-    /// No place, more groups than there are markers, or a coordinate that is no finite number.
+    /// The map has no place or more groups than there are markers, or a coordinate is not finite.
     pub fn svg(&self) -> Result<String, ChartError> {
         self.check()?;
         Ok(Sheet::new(self).drawn())
     }
 
-    /// Places and lines as CSV with a header: what it is, its name, where it is, and where a line
-    /// leads.
+    /// Places and lines as CSV with a header: kind, name, position, and end of the line.
     pub fn csv(&self) -> String {
         let (x, y) = (self.x.caption(), self.y.caption());
         let header = [
@@ -125,12 +125,12 @@ impl Map {
     }
 }
 
-/// Pixels of the longer side, and what stands around the map.
+/// Length of the longer side in pixels, and margins.
 const LONGER: f64 = 520.0;
 const TOP: f64 = 44.0;
 const BOTTOM: f64 = 58.0;
 const SAMPLE: f64 = 34.0;
-/// The names of places are smaller than all other words.
+/// Font size of the names of places.
 const SMALL: f64 = 9.0;
 
 struct Sheet<'a> {
@@ -150,10 +150,9 @@ fn overlap(a: &Frame, b: &Frame) -> bool {
     a[0] < b[2] && b[0] < a[2] && a[1] < b[3] && b[1] < a[3]
 }
 
-/// The segment touches the rectangle.
+/// Whether a line segment touches the rectangle.
 fn crosses([from, to]: &[(f64, f64); 2], frame: &Frame) -> bool {
-    // What is left of the segment, as shares of its length, after each side has cut off what is
-    // beyond it.
+    // Part of the segment that is inside of all sides checked so far, as shares of its length.
     let (mut begin, mut end) = (0.0, 1.0);
     let (dx, dy) = (to.0 - from.0, to.1 - from.1);
     for (step, room) in
@@ -219,8 +218,8 @@ impl<'a> Sheet<'a> {
         self.canvas.finished()
     }
 
-    /// A place's name beside it where it covers no marker and no other name, and the fewest lines,
-    /// or nowhere; inside the frame.
+    /// Writes a place's name beside it, inside the frame: at the position that covers no marker and
+    /// no other name, and the fewest lines. Without such a position the name is left out.
     fn name(&mut self, place: &Place, strokes: &[[(f64, f64); 2]], taken: &mut Vec<Frame>) {
         let (x, y) = self.at((place.x, place.y));
         let (width, height) = (0.64 * SMALL * place.name.chars().count() as f64, SMALL * 0.8);
@@ -246,7 +245,7 @@ impl<'a> Sheet<'a> {
         let crossed = |frame: &&Frame| strokes.iter().filter(|ends| crosses(ends, frame)).count();
         let Some(&best) = free.min_by_key(crossed) else { return };
         taken.push(best);
-        // White around the letters keeps lines off them.
+        // A white outline separates letters from lines.
         let attributes = format!(
             r##"text-anchor="middle" font-size="{SMALL}" stroke="#ffffff" stroke-width="2.5" paint-order="stroke""##
         );

@@ -1,28 +1,28 @@
-//! Shares of something, a bar for each row: how often each of a few things became of it.
+//! Bars that show, for each row, the shares of a few outcomes.
 
 use super::canvas::{CHARACTER, Canvas, FONT, pixel};
 
 /// A row.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Bar {
-    /// Stands before it.
+    /// Label in front of the bar.
     pub label: String,
-    /// The share of each kind, in the order of the legend; together at most 1.
+    /// Share of each kind, in the order of the legend; the sum is at most 1.
     pub parts: Vec<f64>,
-    /// The interval of the first kind's share.
+    /// Confidence interval of the first kind's share.
     pub interval: Option<(f64, f64)>,
-    /// Stands behind it.
+    /// Note behind the bar.
     pub note: String,
 }
 
-/// Fills of the kinds, which differ in lightness too.
+/// Colours of the kinds, which also differ in lightness.
 const FILLS: [&str; 4] = ["#0072b2", "#56b4e9", "#e69f00", "#cccccc"];
 const WIDTH: f64 = 400.0;
 const ROW: f64 = 18.0;
 const TOP: f64 = 74.0;
 const MARGIN: f64 = 12.0;
 
-/// The picture; `legend` names the kinds, at most four.
+/// Draws the bars; `legend` names the kinds, at most four.
 pub fn svg(title: &str, legend: &[&str], bars: &[Bar]) -> String {
     let widest = |of: fn(&Bar) -> &str| bars.iter().map(|bar| of(bar).chars().count()).max().unwrap_or(0);
     let left = MARGIN + widest(|bar| &bar.label) as f64 * CHARACTER;

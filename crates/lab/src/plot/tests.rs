@@ -1,4 +1,4 @@
-//! Ticks, places, escapes, and a whole picture.
+//! Tests of ticks, positions, escaping, and a whole picture.
 
 use super::axis::{Placed, label};
 use super::*;
@@ -79,7 +79,7 @@ fn the_same_chart_is_the_same_bytes() {
 fn the_picture_holds_what_was_asked_for() {
     let svg = chart().svg().expect("a chart");
     assert_eq!(svg.matches("<path ").count(), 3);
-    // Each series: six markers and one in the legend; 18 error bars of three strokes.
+    // Each series has six markers and one in the legend; 18 error bars have three lines each.
     assert_eq!(svg.matches("<circle ").count(), 7);
     assert_eq!(svg.matches("<polygon ").count(), 14);
     assert_eq!(svg.matches(r#"stroke-width="1.2""#).count(), 54);
@@ -156,13 +156,13 @@ fn a_map_has_one_scale_and_names_that_cover_nothing() {
     let svg = map().svg().expect("a map");
     // Twice as wide as high: 520 by 260 pixels.
     assert!(svg.contains(r#"height="362""#), "{svg}");
-    // One circle and one in the legend, three squares and one in the legend.
+    // One circle and one in the legend; three squares and one in the legend.
     assert_eq!((svg.matches("<circle ").count(), svg.matches("<polygon ").count()), (2, 4));
     assert_eq!(svg.matches("paint-order").count(), 4);
     for words in ["Four nodes", "x (m)", "y (m)", "hops", "nodes"] {
         assert!(svg.contains(&format!(">{words}</text>")), "{words}");
     }
-    // The centre stands in the corner, and its name off both axes: above it, and to the right.
+    // The centre is in the corner; its name is clear of both axes, above and to the right.
     let (x, y) = (46.0 + 2.0 * 7.2, 44.0 + 260.0);
     let name = svg.lines().find(|line| line.ends_with(">0</text>") && line.contains("paint-order"));
     let number = |key: &str| -> f64 {
@@ -170,7 +170,7 @@ fn a_map_has_one_scale_and_names_that_cover_nothing() {
         rest.split('"').next().and_then(|n| n.parse().ok()).expect("a number")
     };
     assert!(number(" x=\"") > x && number(" y=\"") < y, "{name:?}");
-    // Where many places are one, there is not room for all names.
+    // Names of places at the same position do not all have space.
     let mut crowd = map();
     crowd.groups[1].places = vec![crowd.groups[1].places[0].clone(); 20];
     let names = crowd.svg().expect("a map").matches("paint-order").count();

@@ -1,5 +1,5 @@
-//! The paper's numbers and claims beside what we measure: every value and trend of the list of
-//! targets.
+//! Compares the paper's numbers and claims with our measurements: every value and trend of the list
+//! of targets.
 
 mod trends;
 
@@ -11,7 +11,7 @@ use crate::stats::{self, Summary};
 use crate::targets::Target;
 use crate::verdict::{self, Figure, Judged, Part, Tolerance, Verdict};
 
-/// Judges every claim, by the protocol as it is printed.
+/// Judges every claim by the protocol as printed.
 pub fn verdicts(sweeps: &Sweeps) -> Vec<Verdict> {
     let judge = Judge { sweeps };
     verdict::judge_list(TARGETS, |target| judge.claim(target))
@@ -35,7 +35,7 @@ impl Judge<'_> {
         judged.because(why(name))
     }
 
-    /// A cell of Table 2 or 3.
+    /// Judges a cell of Table 2 or 3.
     fn cell(&self, name: &str, table: &str, of: (&str, &str, &str)) -> Judged {
         let (statistic, whose, senders) = of;
         let table = TABLES.into_iter().find(|t| t.name == table);
@@ -54,8 +54,8 @@ impl Judge<'_> {
                 if whose == "proposed" { judged.beside(of(Protocol::Rdca), None::<Figure>) } else { judged }
             }
             "min" | "max" => {
-                // A printed extreme is none, but lies whole multiples of the deviation from the
-                // mean.
+                // The printed extremes are not extremes: they lie whole multiples of the deviation
+                // from the mean.
                 let of = |statistic: &str| {
                     let id = format!("rdca.{}.{statistic}.{whose}.s{senders}", table.name);
                     printed(&id).unwrap_or(f64::NAN)
@@ -83,7 +83,7 @@ impl Judge<'_> {
         let change = self.sweeps.ratio(load, Protocol::Rdca, protocol, quantity);
         let change = change.map(|ratio| Figure::from(ratio).scaled(100.0, -100.0));
         let judged = judged.beside(of(Protocol::Rdca), change);
-        // With one sender there may be nothing to be better in.
+        // With one sender a protocol may have nothing to improve.
         judged.or_at_least(self.better(load, protocol, quantity, 1.0))
     }
 
@@ -94,7 +94,7 @@ impl Judge<'_> {
         TCPS.into_iter().min_by(|a, b| badness(a).total_cmp(&badness(b))).expect("there are TCPs")
     }
 
-    /// That a protocol is better than `times` the TCP with the best mean.
+    /// A part that states that a protocol is better than `times` the TCP with the best mean.
     fn better(&self, load: Load, protocol: Protocol, quantity: Quantity, times: f64) -> Part {
         let mean = |protocol| self.sweeps.mean(load, protocol, quantity);
         let best = self.best(load, quantity);
@@ -166,8 +166,7 @@ impl Judge<'_> {
         }
     }
 
-    /// How many times that of the proposed protocol the delay of the best TCP is, where that is
-    /// least.
+    /// Smallest ratio, over all loads, of the best TCP's delay to that of the proposed protocol.
     fn improvement(&self) -> Judged {
         let least = |protocol| {
             let ratios = self.sweeps.by_senders().into_iter().map(|load| {
@@ -186,7 +185,7 @@ impl Judge<'_> {
             .noting("the least over the numbers of senders; Table 3 has 13 at least")
     }
 
-    /// Means over the loads and protocols; `None` if a cell has none.
+    /// Smallest and largest mean over the loads and protocols; `None` if a cell has none.
     fn span(&self, loads: &[Load], protocols: &[Protocol], quantity: Quantity) -> Option<Span> {
         let pairs = loads.iter().flat_map(|load| protocols.iter().map(move |protocol| (*load, *protocol)));
         let values = pairs.map(|(load, protocol)| self.sweeps.values(load, protocol, quantity)).collect();
@@ -194,14 +193,14 @@ impl Judge<'_> {
     }
 }
 
-/// Of the means of several cells.
+/// Means of several cells.
 struct Span {
     cells: Vec<Summary>,
     average: Figure,
 }
 
 impl Span {
-    /// Of each cell's runs, as far as they have a value.
+    /// From the values of each cell's runs, as far as they have a value.
     fn of(cells: Vec<Vec<Option<f64>>>) -> Option<Self> {
         let mean = |cell: &[Option<f64>], without: Option<usize>| {
             let kept = cell.iter().enumerate().filter(|(i, _)| Some(*i) != without);
@@ -235,7 +234,7 @@ impl Span {
     }
 }
 
-/// Why a claim of that name does not hold, if it does not.
+/// Known cause why a claim does not hold.
 fn why(name: &str) -> &'static str {
     match name {
         _ if name.contains("std") => "cause not found",

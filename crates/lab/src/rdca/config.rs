@@ -1,5 +1,5 @@
-//! The parameters of the experiment: Table 1 of the paper where it gives a number; the rest is
-//! erratum H20 and ns-2's default.
+//! Parameters of the experiment. Defaults come from Table 1 of the paper where it gives a number;
+//! for the others see erratum H20 and ns-2's defaults.
 
 use anabranch_core::time::Duration;
 use anabranch_sim::scenario::units::{Size, Span};
@@ -9,7 +9,7 @@ use crate::experiment::template::{Assignment, Template};
 use crate::experiment::values::{self, Understood, count, length, metres, plain, quantity};
 use crate::experiment::{Parameter, ParameterError, Settings, parameter as p};
 
-/// The scenario, and what the parameters change in it.
+/// The scenario and how the parameters change it.
 pub const TEMPLATE: Template = Template {
     file: "scenarios/papers/rdca.toml",
     text: include_str!("../../../../scenarios/papers/rdca.toml"),
@@ -17,22 +17,22 @@ pub const TEMPLATE: Template = Template {
     derived,
 };
 
-/// What carries the packets.
+/// Transport of the packets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Protocol {
     /// Ours: `core::rdca` with its defaults.
     Rdca,
-    /// The paper's algorithm as the errata read it.
+    /// The paper's algorithm as read with the errata.
     RdcaPaper,
     /// TCP NewReno.
     NewReno,
     /// TCP Westwood+.
     Westwood,
-    /// TCP NewReno that stands by while there is no route.
+    /// TCP NewReno that pauses while there is no route.
     Elfn,
     /// TCP CUBIC.
     Cubic,
-    /// UDP: what is offered leaves.
+    /// UDP: packets are sent as they are offered.
     Datagrams,
 }
 
@@ -123,7 +123,7 @@ pub(super) const PARAMETERS: &[Parameter] = &[
     p("tcp_window", "20", "1 to 1000", "segments that TCP has under way at most: ns-2's default"),
 ];
 
-/// How long what was sent last may still be under way.
+/// Time for the last packets to arrive.
 const DRAIN: Duration = Duration::from_secs(5);
 
 fn derived(settings: &Settings) -> Understood<Vec<Assignment>> {
@@ -169,7 +169,7 @@ fn derived(settings: &Settings) -> Understood<Vec<Assignment>> {
     Ok(all.into_iter().chain(place).collect())
 }
 
-/// Bytes of the longest header of RDCA's data packets.
+/// Length of the longest header of RDCA's data packets, in bytes.
 pub(super) fn header(settings: &Settings) -> Understood<usize> {
     let words = [("ours", Header::Ours), ("printed", Header::Printed)];
     values::meant("header", settings.text("header"), &words).map(Header::data_octets)
@@ -200,7 +200,7 @@ fn area(text: &str) -> Understood<(f64, f64)> {
     })
 }
 
-/// Each rate of a sender, as a value of the parameter `rate`.
+/// Formats the rate of each sender as a value of the parameter `rate`.
 pub fn rate_text(bytes: u64) -> String {
     format!("{}/s", plain(&Size(bytes)))
 }

@@ -8,11 +8,11 @@ use crate::plot::{Axis, Chart, Look, Point, Scale, Series};
 pub struct Drawn {
     /// `4a` to `5e`.
     pub id: &'static str,
-    /// What it shows.
+    /// The chart.
     pub chart: Chart,
 }
 
-/// A panel: its name, its quantity, the axis beside it.
+/// A panel: name, quantity, title, unit.
 type Panel = (&'static str, Quantity, &'static str, &'static str);
 
 const BY_SENDERS: [Panel; 5] = [
@@ -30,7 +30,7 @@ const BY_RATE: [Panel; 5] = [
     ("5e", Quantity::Control, "Control packets per data packet", "1"),
 ];
 
-/// All panels, in the paper's order.
+/// Draws all panels, in the paper's order.
 pub fn draw(sweeps: &Sweeps) -> Vec<Drawn> {
     let senders = Sweep {
         about: format!("senders at {} kB/s", SWEEP_RATE / 1000),
@@ -83,7 +83,7 @@ impl Sweep {
                 look: Look::Marked,
             });
         }
-        // Delivery ratios differ near 100 % only; delays by powers of ten.
+        // Delivery ratios differ only near 100 %; delays differ by powers of ten.
         let scale = match quantity {
             Quantity::DeliveryRatio => Scale::Linear,
             Quantity::Delay => Scale::Log,

@@ -1,4 +1,4 @@
-//! What the paper leaves open, and what it may have been.
+//! Parameters that the paper does not print, with plausible ranges.
 
 use crate::open::{Open, Range};
 
@@ -12,7 +12,7 @@ pub(super) const OPEN: &[Open] = &[
     Open::new("event_at", "H20", Range::Even(2.0, 10.0, "s")),
 ];
 
-/// The setting, of 200 and the defaults, that reproduces most rows of the TCPs
+/// The setting, of 200 and the defaults, that reproduces the most rows of the TCPs
 /// (`lab robustness rdca`, seed 1).
 pub(super) const REFERENCE: &[(&str, &str)] = &[
     ("event_hops", "4"),
@@ -23,8 +23,8 @@ pub(super) const REFERENCE: &[(&str, &str)] = &[
     ("event_at", "2.349s"),
 ];
 
-/// Means of the TCPs, and what is printed of all of them together. Least and most are no extremes
-/// (erratum H2).
+/// Whether a target is a mean of a TCP, or a number printed for all TCPs together. Printed minima
+/// and maxima are no extremes (erratum H2).
 pub(super) fn is_baseline(id: &str) -> bool {
     let of_all = [
         "rdca.pdr.others",

@@ -1,4 +1,4 @@
-//! Section 4 for the report.
+//! Section 4 in the report.
 
 use super::Rdca;
 use super::claims;
@@ -36,7 +36,7 @@ fn grid(options: &Options) -> Grid {
     }
 }
 
-/// Runs that [`reproduce`] makes.
+/// Number of runs that [`reproduce`] makes.
 pub fn planned(options: &Options) -> usize {
     Sweeps::planned(grid(options), options.runs_of(&PAPER))
 }
@@ -45,12 +45,12 @@ pub fn planned(options: &Options) -> usize {
 ///
 /// # Errors
 ///
-/// A run that could not be made, a picture that could not be drawn.
+/// A run failed, or a figure could not be drawn.
 pub fn reproduce(options: Options, work: &Work<'_>) -> Result<Reproduction, ReproduceError> {
     written(options, &Sweeps::run(grid(&options), work)?)
 }
 
-/// What was measured as the report wants it.
+/// Arranges the measurements for the report.
 pub(crate) fn written(options: Options, sweeps: &Sweeps) -> Result<Reproduction, ReproduceError> {
     let joined = |numbers: Vec<String>| numbers.join(",");
     let senders = joined(sweeps.by_senders().iter().map(|load| load.senders.to_string()).collect());
@@ -108,7 +108,7 @@ fn notes() -> Vec<String> {
     ]
 }
 
-/// What we take for a printed parameter.
+/// The parameter's value in our experiment.
 fn ours(name: &str) -> &'static str {
     match name {
         "nodes" => "100: nodes",

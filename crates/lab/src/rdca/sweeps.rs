@@ -1,4 +1,5 @@
-//! The two sweeps of section 4, measured: by senders at 4 kB/s each, and by the rate of one sender.
+//! The two sweeps of section 4, measured: by number of senders at 4 kB/s each, and by the rate of
+//! one sender.
 
 use rayon::prelude::*;
 
@@ -10,15 +11,15 @@ use crate::work::Work;
 /// A protocol of the figures.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Contender {
-    /// What carries the packets.
+    /// Transport of the packets.
     pub protocol: Protocol,
-    /// Its name in reports.
+    /// Name in reports.
     pub title: &'static str,
-    /// Its name in the list of targets; none where the paper means another.
+    /// Name in the list of targets; none if the paper does not have this protocol.
     pub target: Option<&'static str>,
 }
 
-/// All, ours first. The paper's "proposed protocol" is judged by RDCA as it is printed.
+/// All protocols, ours first. The paper's "proposed protocol" is judged by RDCA as printed.
 pub const CONTENDERS: [Contender; 5] = [
     Contender { protocol: Protocol::Rdca, title: "RDCA, ours", target: None },
     Contender { protocol: Protocol::RdcaPaper, title: "RDCA, the paper's", target: Some("proposed") },
@@ -27,46 +28,47 @@ pub const CONTENDERS: [Contender; 5] = [
     Contender { protocol: Protocol::Elfn, title: "ELFN", target: Some("elfn") },
 ];
 
-/// The three that the paper compares with.
+/// The three TCPs that the paper compares with.
 pub const TCPS: [Protocol; 3] = [Protocol::NewReno, Protocol::Westwood, Protocol::Elfn];
 
-/// What is offered.
+/// Offered load.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Load {
-    /// Nodes that send.
+    /// Number of senders.
     pub senders: usize,
-    /// Octets per second of each.
+    /// Rate of each sender in bytes per second.
     pub rate: u64,
 }
 
-/// A quantity that the paper's figures show.
+/// A quantity of the paper's figures.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Quantity {
-    /// kB/s of whole packets at the sink, of all senders (erratum H1: not packets per second).
+    /// Throughput of whole packets at the sink in kB/s, of all senders (erratum H1: not packets per
+    /// second).
     Throughput,
-    /// kB/s of whole packets made, of all senders.
+    /// Rate of whole packets made in kB/s, of all senders.
     Offered,
-    /// Of the data packets that left the senders, the share that came to the sink, in per cent.
+    /// Share of the data packets sent that reached the sink, in per cent.
     DeliveryRatio,
-    /// Seconds from a packet's first sending to the sink's application.
+    /// Time from the first transmission of a packet to the sink's application, in seconds.
     Delay,
-    /// Joules drawn by all radios, per 1000 packets (erratum H19: a total of the network).
+    /// Energy of all radios per 1000 packets, in joules (erratum H19: a total of the network).
     Energy,
     /// Control packets of the transport per data packet.
     Control,
-    /// Data packets that left a sender and did not come to the sink.
+    /// Number of data packets sent that did not reach the sink.
     Lost,
-    /// Jain's index over the senders.
+    /// Jain's fairness index of the senders.
     Fairness,
 }
 
 impl Quantity {
-    /// Of the others less is better.
+    /// Whether more is better; for other quantities less is.
     pub(super) fn is_better_if_more(self) -> bool {
         matches!(self, Self::DeliveryRatio | Self::Throughput)
     }
 
-    /// Its metric, and what a unit of that is in the quantity's own.
+    /// The metric, and the factor from its unit to the quantity's.
     fn metric(self) -> (&'static str, f64) {
         match self {
             Self::Throughput => ("throughput_byte_per_s", 1e-3),
@@ -81,12 +83,13 @@ impl Quantity {
     }
 }
 
-/// How many points.
+/// Extent of the sweeps.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Grid {
-    /// 1 to 7 senders, ten rates: the paper's.
+    /// As in the paper: 1 to 7 senders, ten rates.
     Full,
-    /// What the tables need, and four rates; runs of 40 s, and the capacity by every third rate.
+    /// Only what the tables need, and four rates; runs of 40 s, and the capacity from every third
+    /// rate.
     Quick,
 }
 
@@ -121,7 +124,7 @@ impl Grid {
     }
 }
 
-/// The rate of each sender in the sweep by senders, octets per second (erratum H20: it follows from
+/// Rate of each sender in the sweep by senders, in bytes per second (erratum H20: it follows from
 /// Table 2).
 pub const SWEEP_RATE: u64 = 4000;
 
@@ -131,17 +134,17 @@ pub struct Sweeps {
     senders: Vec<usize>,
     rates: Vec<u64>,
     cells: Vec<(Load, Protocol, Outcome)>,
-    /// kB/s, by number of senders.
+    /// Capacity in kB/s, by number of senders.
     capacity: Vec<Summary>,
 }
 
 impl Sweeps {
-    /// Runs every cell, `runs` times (at least once), and measures the capacity in at most five of
-    /// them: one of each placement.
+    /// Makes `work.runs` runs (at least one) of every cell, and measures the capacity in at most
+    /// five of them, one per placement.
     ///
     /// # Errors
     ///
-    /// The first run that could not be made.
+    /// The first failed run.
     pub fn run(grid: Grid, work: &Work<'_>) -> Result<Self, RunError> {
         let network = &grid.network();
         let (senders, rates) = (grid.senders(), grid.rates());
@@ -163,68 +166,68 @@ impl Sweeps {
         Ok(Self { senders, rates, cells, capacity })
     }
 
-    /// Runs that [`Sweeps::run`] makes.
+    /// Number of runs that [`Sweeps::run`] makes.
     pub fn planned(grid: Grid, runs: usize) -> usize {
         let (senders, rates) = (grid.senders(), grid.rates());
         let cells = loads(&senders, &rates).count() * CONTENDERS.len();
         cells * runs + senders.len() * grid.tried().len() * runs.min(5)
     }
 
-    /// The loads of the sweep by senders.
+    /// Loads of the sweep by senders.
     pub fn by_senders(&self) -> Vec<Load> {
         self.senders.iter().map(|&senders| Load { senders, rate: SWEEP_RATE }).collect()
     }
 
-    /// The loads of the sweep by rate.
+    /// Loads of the sweep by rate.
     pub fn by_rate(&self) -> Vec<Load> {
         self.rates.iter().map(|&rate| Load { senders: 1, rate }).collect()
     }
 
-    /// What datagrams bring to the sink at the best of the constant rates that were tried, kB/s of
-    /// so many senders.
+    /// Capacity for this number of senders in kB/s: throughput of datagrams at the sink, at the
+    /// best of the tried rates.
     ///
     /// # Panics
     ///
-    /// If there is no such point.
+    /// There is no such point.
     pub fn capacity(&self, senders: usize) -> Summary {
         let i = self.senders.iter().position(|&n| n == senders).expect("a point of the sweep");
         self.capacity[i]
     }
 
-    /// A quantity of each run, in order.
+    /// Values of a quantity by run.
     ///
     /// # Panics
     ///
-    /// If there is no such point.
+    /// There is no such point.
     pub fn values(&self, load: Load, protocol: Protocol, quantity: Quantity) -> Vec<Option<f64>> {
         let (metric, unit) = quantity.metric();
         self.outcome(load, protocol).metric(metric).values.iter().map(|v| v.map(|v| v * unit)).collect()
     }
 
-    /// All of a cell.
+    /// All results of a cell.
     pub(super) fn outcome(&self, load: Load, protocol: Protocol) -> &Outcome {
         &self.cells.iter().find(|c| (c.0, c.1) == (load, protocol)).expect("a point of a sweep").2
     }
 
-    /// A quantity over those runs that have it; `None` if none has.
+    /// Summary of a quantity over the runs that have it; `None` if none has.
     pub fn summary(&self, load: Load, protocol: Protocol, quantity: Quantity) -> Option<Summary> {
         let values: Vec<f64> = self.values(load, protocol, quantity).into_iter().flatten().collect();
         Summary::of(&values).ok()
     }
 
-    /// Its mean; no number if no run has one.
+    /// Mean of a quantity; NaN if no run has it.
     pub fn mean(&self, load: Load, protocol: Protocol, quantity: Quantity) -> f64 {
         self.summary(load, protocol, quantity).map_or(f64::NAN, |s| s.mean)
     }
 
-    /// Its standard deviation over the runs; `None` below two.
+    /// Standard deviation of a quantity over the runs; `None` with fewer than two.
     pub fn deviation(&self, load: Load, protocol: Protocol, quantity: Quantity) -> Option<Summary> {
         let values: Vec<f64> = self.values(load, protocol, quantity).into_iter().flatten().collect();
         stats::deviation(&values)
     }
 
-    /// What `of` makes of the quantity's values in each run, by protocol, over those runs of which
-    /// it makes something.
+    /// Summary of `of`, applied to each run's values of the quantity by protocol, over the runs for
+    /// which it has a value.
     pub fn by_run(
         &self,
         load: Load,
@@ -238,14 +241,14 @@ impl Sweeps {
         })
     }
 
-    /// A quantity of one protocol as a multiple of another's, run by run.
+    /// Ratio of a quantity between two protocols, run by run.
     pub fn ratio(&self, load: Load, a: Protocol, b: Protocol, quantity: Quantity) -> Option<Summary> {
         let pairs = self.values(load, a, quantity).into_iter().zip(self.values(load, b, quantity));
         let (left, right): (Vec<f64>, Vec<f64>) = pairs.filter_map(|(a, b)| a.zip(b)).unzip();
         stats::ratio(&left, &right).ok()
     }
 
-    /// A quantity of one protocol less another's, run by run.
+    /// Difference of a quantity between two protocols, run by run.
     pub fn difference(&self, load: Load, a: Protocol, b: Protocol, quantity: Quantity) -> Option<Summary> {
         let pairs = self.values(load, a, quantity).into_iter().zip(self.values(load, b, quantity));
         let (left, right): (Vec<f64>, Vec<f64>) = pairs.filter_map(|(a, b)| a.zip(b)).unzip();
@@ -253,15 +256,15 @@ impl Sweeps {
     }
 }
 
-/// The point that both sweeps share comes once.
+/// The loads of both sweeps; the point that they share occurs once.
 fn loads(senders: &[usize], rates: &[u64]) -> impl Iterator<Item = Load> {
     let first = senders.iter().map(|&senders| Load { senders, rate: SWEEP_RATE });
     let second = rates.iter().map(|&rate| Load { senders: 1, rate });
     first.chain(second.filter(|load| load.rate != SWEEP_RATE)).collect::<Vec<_>>().into_iter()
 }
 
-/// Octets per second of all senders that are tried to find the capacity: from below what the
-/// longest way carries to above what the shortest does, a sixth apart.
+/// Total rates that are tried to find the capacity, in bytes per second of all senders: from below
+/// the capacity of the longest path to above that of the shortest, with steps of a sixth.
 pub const TRIED: [u64; 14] = [
     12_000, 14_000, 16_000, 19_000, 22_000, 26_000, 30_000, 35_000, 40_000, 47_000, 55_000, 64_000, 75_000,
     88_000,

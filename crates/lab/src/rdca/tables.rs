@@ -1,4 +1,4 @@
-//! Tables 2 and 3, and the numbers behind the figures, as pages.
+//! Tables 2 and 3 and the numbers behind the figures, as tables of the report.
 
 use super::sweeps::{CONTENDERS, Contender, Load, Quantity, SWEEP_RATE, Sweeps};
 use crate::plot::csv;
@@ -11,27 +11,27 @@ use crate::verdict::{Figure, number};
 /// A table of the paper.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Table {
-    /// Its number.
+    /// Number of the table.
     pub id: u8,
-    /// What it shows.
+    /// Title.
     pub title: &'static str,
-    /// The quantity's name in the list of targets.
+    /// Name of the quantity in the list of targets.
     pub name: &'static str,
     /// The quantity.
     pub quantity: Quantity,
 }
 
-/// Both.
+/// Both tables.
 pub const TABLES: [Table; 2] = [
     Table { id: 2, title: "Throughput, kB/s", name: "throughput", quantity: Quantity::Throughput },
     Table { id: 3, title: "Mean delay, s", name: "delay", quantity: Quantity::Delay },
 ];
 
-/// The columns of both.
+/// Numbers of senders, the columns of both tables.
 const SENDERS: [usize; 4] = [1, 3, 5, 7];
 
 impl Table {
-    /// The table as CSV: what is printed and ours.
+    /// The table as CSV, with printed and measured numbers.
     pub fn csv(&self, sweeps: &Sweeps) -> String {
         let header = ["protocol", "senders", "published_mean", "published_std", "mean", "ci95", "std"];
         let mut text = csv::record(&header);
@@ -110,12 +110,12 @@ struct Ours {
     deviation: Option<Summary>,
 }
 
-/// The number that the paper prints under this name.
+/// The printed number of this name.
 pub(super) fn printed(id: &str) -> Option<f64> {
     targets::read(TARGETS).iter().find(|t| t.id == id)?.number()
 }
 
-/// The quantities of the pages behind the figures.
+/// Quantities of the tables behind the figures.
 const QUANTITIES: [(Quantity, &str); 7] = [
     (Quantity::Throughput, "Throughput, kB/s"),
     (Quantity::DeliveryRatio, "Delivery ratio, per cent"),
@@ -126,7 +126,7 @@ const QUANTITIES: [(Quantity, &str); 7] = [
     (Quantity::Fairness, "Jain's index over the senders"),
 ];
 
-/// Every number of the figures, a page for each quantity and sweep.
+/// All numbers of the figures: one table for each quantity and sweep.
 pub fn pages(sweeps: &Sweeps, commands: [&str; 2]) -> Vec<reproduction::Table> {
     let about = format!("senders at {} kB/s", SWEEP_RATE / 1000);
     let by_senders = QUANTITIES.into_iter().map(|quantity| {
@@ -142,7 +142,7 @@ pub fn pages(sweeps: &Sweeps, commands: [&str; 2]) -> Vec<reproduction::Table> {
     by_senders.chain(by_rate).collect()
 }
 
-/// A quantity with its title, by what, and under which circumstances.
+/// A quantity with its title, the varied parameter, and a note.
 type About<'a> = ((Quantity, &'static str), &'static str, &'a str);
 
 fn rows(
@@ -178,7 +178,7 @@ fn rows(
     }
 }
 
-/// A number with as many digits as its size asks for.
+/// A number with digits that suit its size.
 pub(super) fn rounded(value: f64) -> String {
     let digits = match value.abs() {
         large if large >= 100.0 => 0,

@@ -1,4 +1,4 @@
-//! What the experiment must come to. One seed for all, so that a failure can be had again.
+//! Tests of the experiment's results. One seed for all, so that a failure can be repeated.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -20,7 +20,7 @@ const ALL: [Protocol; 6] = [
     Protocol::Cubic,
 ];
 
-/// The experiment with these parameters beside the defaults.
+/// Settings with these parameters and defaults for the others.
 fn settings(quick: bool, parameters: &[(&str, &str)]) -> Settings {
     let grid = if quick { Grid::Quick } else { Grid::Full };
     parameters.iter().fold(grid.network(), |settings, (key, value)| settings.with(key, value))
@@ -46,7 +46,7 @@ fn deployments_have_what_is_asked_for() {
     assert!(RdcaPoint::new(&settings(false, &[("event_hops", "20")])).is_err());
 }
 
-/// What differs between the protocols is what carries the packets, and nothing else.
+/// Protocols differ only in the transport of the packets.
 #[test]
 fn protocols_differ_in_what_carries_the_packets() {
     let point = |protocol: Protocol| {
@@ -65,20 +65,20 @@ fn protocols_differ_in_what_carries_the_packets() {
     }
 }
 
-/// A metric of each of the two short runs.
+/// Values of a metric in the two short runs.
 fn of(protocol: Protocol, (senders, rate): (usize, u64), metric: &str) -> Vec<f64> {
     let outcome = sweeps().outcome(Load { senders, rate }, protocol);
     outcome.metric(metric).values.iter().map(|value| value.expect("a number")).collect()
 }
 
-/// Run by run, the best that one of the three TCPs comes to.
+/// Best value of the three TCPs, run by run.
 fn best(load: (usize, u64), metric: &str, better: fn(f64, f64) -> f64) -> Vec<f64> {
     let all = TCPS.map(|tcp| of(tcp, load, metric));
     let runs = 0..all[0].len();
     runs.map(|run| all.iter().map(|of| of[run]).reduce(better).expect("there are three")).collect()
 }
 
-/// What is offered arrives, soon, and with hardly a word back.
+/// Offered packets arrive, with a short delay and hardly any control packets.
 #[test]
 fn modest_senders_are_served_at_once() {
     for senders in [1, 3, 5, 7] {
@@ -99,12 +99,12 @@ fn modest_senders_are_served_at_once() {
     }
 }
 
-/// One sender, from little to more than the path carries.
+/// One sender, with loads from low to more than the path carries.
 #[test]
 fn a_single_sender_is_served_at_least_as_well_as_by_tcp() {
     let point = RdcaPoint::new(&settings(true, &[])).expect("it can be");
     let event = point.traffic().stop.saturating_since(point.traffic().start);
-    // What is under way at the end is no difference.
+    // Packets in flight at the end do not count as a difference.
     let two_packets = 2.0 * point.packet() / event.as_secs_f64();
     for load in sweeps().by_rate().into_iter().map(|load| (load.senders, load.rate)) {
         let ours = |metric| of(Protocol::Rdca, load, metric);
@@ -113,7 +113,7 @@ fn a_single_sender_is_served_at_least_as_well_as_by_tcp() {
         for run in 0..throughput.len() {
             let case = format!("{} B/s, run {run}", load.1);
             let theirs = best(load, "throughput_byte_per_s", f64::max)[run];
-            // What the path carries arrives in every run; for more than that see the next test.
+            // Loads within the capacity arrive in every run; for higher loads see the next test.
             let is_fair = throughput[run] + two_packets >= theirs || load.1 >= OVERLOAD;
             assert!(is_fair, "{case}: {} of {theirs} B/s", throughput[run]);
             let theirs = best(load, "delay_mean_s", f64::min)[run];
@@ -126,14 +126,14 @@ fn a_single_sender_is_served_at_least_as_well_as_by_tcp() {
     }
 }
 
-/// Octets per second of one sender that no path of these deployments carries: TCP brings 21 to 33
-/// thousand.
+/// Rate of one sender in bytes per second that no path of these deployments carries: TCP reaches 21
+/// to 33 thousand.
 const OVERLOAD: u64 = 40_000;
 
-/// One sender that has more than the path carries, which the best TCP fills at the price of a
-/// queue. RDCA keeps the queue empty, so that a notification lowers the rate that it needs seconds
-/// to regain: run by run it brings 0.89 to 1.23 of what the best TCP does. A claim about every run
-/// would be one about the runs that were chosen; in the mean RDCA is not behind, and its delay is a
+/// One sender that offers more than the path carries. The best TCP fills the path at the price of a
+/// queue. RDCA keeps the queue empty, so after a notification lowers its rate it needs seconds to
+/// regain it: run by run it delivers 0.89 to 1.23 of the best TCP's throughput. A requirement on
+/// every run would only reflect the chosen runs; on average RDCA is not slower, and its delay is a
 /// tenth.
 #[test]
 fn a_sender_with_too_much_is_served_as_well_as_by_tcp_in_the_mean() {
@@ -168,7 +168,7 @@ fn a_loaded_network_is_shared_with_short_delays() {
         let theirs = sum(tcp, "delay_mean_s");
         assert!(3.0 * ours <= theirs, "{tcp:?}: {ours} against {theirs}");
     }
-    // One of each placement: in some of them NewReno is as fair.
+    // One run of each placement: in some placements NewReno is as fair.
     let fairness = |protocol: Protocol| {
         let runs = 0..5;
         let settings = settings(true, &[("protocol", protocol.word()), ("senders", "7")]);
@@ -180,7 +180,7 @@ fn a_loaded_network_is_shared_with_short_delays() {
     assert!(ours >= 0.95 && ours > newreno, "{ours} against {newreno}");
 }
 
-/// The capacity is the highest throughput of all rates, though rates far beyond it are not run; the
+/// The capacity is the highest throughput of all rates although rates far above it are skipped;
 /// progress counts every rate.
 #[test]
 fn the_capacity_is_the_most_that_any_rate_brings() {
@@ -201,7 +201,7 @@ fn the_capacity_is_the_most_that_any_rate_brings() {
     }
 }
 
-/// Every protocol brings what it brings in order and once, with load and with losses.
+/// Every protocol delivers packets in order and once, with load and with losses.
 #[test]
 fn nothing_comes_wrong() {
     for protocol in ALL {

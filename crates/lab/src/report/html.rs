@@ -1,7 +1,7 @@
-//! What the page is made of.
+//! HTML fragments of the page.
 
-/// Text as HTML wants it, in elements and in attributes; what HTML cannot hold at all becomes a
-/// space.
+/// Escapes text for HTML elements and attributes; characters that HTML cannot represent become
+/// spaces.
 pub(super) fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
@@ -19,10 +19,10 @@ pub(super) fn escaped(text: &str) -> String {
     escaped
 }
 
-/// The same, with what stands between backticks as code.
+/// Escapes text, and formats text between backticks as code.
 pub(super) fn prose(text: &str) -> String {
     let pieces: Vec<&str> = text.split('`').collect();
-    // An odd backtick is itself.
+    // An unpaired backtick stands for itself.
     let (paired, rest) = if pieces.len() % 2 == 1 {
         (&pieces[..], None)
     } else {
@@ -38,12 +38,12 @@ pub(super) fn prose(text: &str) -> String {
     html
 }
 
-/// Commands, a line each.
+/// Commands, one per line.
 pub(super) fn commands(all: &[String]) -> String {
     format!("<pre class=\"scroll command\"><code>{}</code></pre>\n", escaped(&all.join("\n")))
 }
 
-/// A cell that holds a number, or something about one, stands to the right.
+/// Whether a cell contains a number, or a text about one, and is right-aligned.
 pub(super) fn is_number(cell: &str) -> bool {
     let mut chars = cell.chars().skip_while(|c| matches!(c, '+' | '-' | '–'));
     chars.next().is_none_or(|c| c.is_ascii_digit())

@@ -7,7 +7,7 @@ use crate::reproduction::{Figure, ParameterRow, Reproduction, Table};
 use crate::targets::is_percent;
 use crate::verdict::{self, Figure as Number, Holds, Verdict, number, tally};
 
-/// Its parts, by the second half of their names.
+/// Parts of the section, by the suffix of their identifiers.
 pub(super) const PARTS: [(&str, &str); 5] = [
     ("verdicts", "Verdicts"),
     ("figures", "Figures"),
@@ -53,7 +53,7 @@ pub(super) fn section(reproduction: &Reproduction) -> String {
     text + "</section>\n"
 }
 
-/// Claims in words need width, numbers need columns: a table of each.
+/// Claims in words need width, numbers need columns: each kind has its own table.
 fn verdict_table(verdicts: &[Verdict]) -> String {
     let (numbers, words): (Vec<&Verdict>, Vec<&Verdict>) = verdicts.iter().partition(|v| v.printed.is_some());
     let mut text = String::new();
@@ -89,7 +89,7 @@ fn judged(class: &str, head: &[&str], verdicts: &[&Verdict], row: fn(&Verdict) -
     text + "</tbody>\n</table>\n</div>\n"
 }
 
-/// The head of a row, with the verdict's cell.
+/// Start of a row, with the verdict's cell.
 fn begun(verdict: &Verdict) -> String {
     let mut said = marked(verdict.holds, &verdict.text());
     if verdict.contradicted {
@@ -121,13 +121,13 @@ fn in_numbers(verdict: &Verdict) -> String {
         })
     };
     let ours = verdict.judged.ours;
-    // A row in points has its differences in points.
+    // Differences of percentages are in points.
     let points = if is_percent(&verdict.unit) { "points" } else { "%" };
     let above = ours.and_then(|ours| ours.change).map_or("–".to_owned(), |change| {
         let sign = if change.mean > 0.0 { "+" } else { "" };
         format!("{sign}{} {points}", change.text())
     });
-    // As it is printed, with all its digits.
+    // The printed number with all its digits.
     let printed = verdict.printed.map_or("–".to_owned(), |value| format!("{value} {unit}"));
     let read = |by| format!("{printed}<br><span class=\"small\">read as {}</span>", number(by));
     let printed = verdict.judged.instead.map_or(printed.clone(), read);
@@ -146,7 +146,7 @@ fn remarks(verdict: &Verdict) -> String {
     let judged = &verdict.judged;
     let mut all = Vec::new();
     if !judged.measured.is_empty() {
-        // The parts of a claim in words, a line each.
+        // The parts of a claim in words, one per line.
         all.push(judged.measured.split(verdict::PARTS).map(prose).collect::<Vec<_>>().join("<br>"));
     }
     match (judged.instead, judged.erratum) {

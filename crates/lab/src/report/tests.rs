@@ -1,4 +1,4 @@
-//! The page: what it holds, and that it needs nothing else.
+//! Tests of the page: its contents, and that it needs no other file.
 
 use super::html::{escaped, is_number, prose, table};
 use super::*;
@@ -27,7 +27,7 @@ fn numbers_stand_to_the_right() {
     }
 }
 
-/// A paper with one of everything, and text that would break out of its place.
+/// A paper with one element of each kind, and text that must be escaped.
 fn reproduction() -> Reproduction {
     let target = crate::dtc::reproduction::PAPER.targets().swap_remove(3);
     let figure = |mean| crate::verdict::Figure { mean, ci95: Some(12.0), runs: 30 };
@@ -121,7 +121,7 @@ fn the_page_has_everything_of_a_paper_and_loads_nothing() {
         !without.contains("#robustness") && !without.contains("settings"),
         "nothing is said of what was not measured"
     );
-    // The namespace of the pictures is a name, not an address.
+    // The SVG namespace is a name, not an address that is loaded.
     let page = page.replace("http://www.w3.org/2000/svg", "");
     for foreign in ["http:", "https:", "<script", "<link", "@import", "url(", " src=", "NaN"] {
         assert!(!page.contains(foreign), "{foreign}");

@@ -4,7 +4,7 @@ use crate::experiment::{Settings, outcomes};
 use crate::open::Range;
 use crate::reproduction::Extent;
 
-/// Ends and middle of every range can be, and no two parameters have one name.
+/// Both ends and the middle of every range are valid, and names of parameters are unique.
 #[test]
 fn open_parameters_are_those_of_the_experiment_and_their_ranges_can_be() {
     for paper in PAPERS {
@@ -25,8 +25,7 @@ fn open_parameters_are_those_of_the_experiment_and_their_ranges_can_be() {
     }
 }
 
-/// What has no influence anywhere is not open: it is no parameter of the network. Each is tried
-/// where it should matter.
+/// A parameter without influence is not open. Each is tested where it should have an effect.
 #[test]
 fn every_open_parameter_changes_results() {
     let small: [(&str, &[&[&str]]); 5] = [
@@ -84,8 +83,8 @@ fn study(settings: u32) -> Study {
     Study { paper, settings, options: Options { extent: Extent::Quick, runs: Some(1), seed: 1 } }
 }
 
-/// Rows that say of each claim what `of` makes of where the setting is on the axis of each
-/// parameter.
+/// Rows in which `of` computes each claim from the positions of the setting in the ranges of the
+/// parameters.
 fn made_up(study: Study, of: impl Fn(&str, &[f64]) -> Found) -> Vec<Row> {
     let claims: Vec<Target> = targets::claims(study.paper.targets).collect();
     let row = |setting: Setting| Row {
@@ -112,8 +111,8 @@ fn a_map_says_how_often_a_claim_holds_and_on_what_that_depends() {
     let study = study(400);
     let place = |name: &str| study.paper.open.iter().position(|open| open.parameter == name).expect("open");
     let (least, delay) = (place("rto_min"), place("hop_delay"));
-    // Holds where the delay is in the upper quarter; the number is that of two independent
-    // parameters, 4 to 1 in variance.
+    // The claim holds if the delay is in the upper quarter of its range; the number depends on two
+    // independent parameters with variances 4 to 1.
     let mut rows = made_up(study, |_, places| Found {
         holds: if places[delay] >= 0.75 { Holds::Yes } else { Holds::Trend },
         measure: Some((2.0 * places[delay] + places[least]).exp()),
@@ -131,14 +130,14 @@ fn a_map_says_how_often_a_claim_holds_and_on_what_that_depends() {
     let [(first, most), (second, less)] = robust.deciding[..] else { panic!("{:?}", robust.deciding) };
     assert_eq!((first, second), ("hop_delay", "rto_min"));
     assert!((most - 0.8).abs() < 0.1 && (less - 0.2).abs() < 0.1, "{most} {less}");
-    // A row of another draw, and one that is there twice, are none.
+    // Rows of another draw and duplicates are ignored.
     let mut more = rows.clone();
     more.push(rows[3].clone());
     more.push(Row { setting: 5, parameters: BTreeMap::new(), ..rows[7].clone() });
     more.retain(|row| row.setting != 9);
     let map = study.map(more);
     assert_eq!((map.missing(), map.robust()[0].counts.iter().sum::<u64>()), (1, 399));
-    // In a tenth of the settings there is no network.
+    // A tenth of the settings have no valid network.
     for row in rows.iter_mut().filter(|row| row.setting % 10 == 1) {
         *row = Row { impossible: Some("no".to_owned()), claims: BTreeMap::new(), ..row.clone() };
     }
@@ -149,8 +148,8 @@ fn a_map_says_how_often_a_claim_holds_and_on_what_that_depends() {
     assert_eq!(map.svg().matches("text-anchor=\"end\"").count(), map.claims.len());
 }
 
-/// A claim that some settings leave open is judged by the others, and one that all do is not said
-/// to be refuted.
+/// A claim that is open in some settings is judged by the others. A claim that is open in all is
+/// not reported as refuted.
 #[test]
 fn what_cannot_be_judged_is_no_failure() {
     let study = study(20);
@@ -169,7 +168,7 @@ fn what_cannot_be_judged_is_no_failure() {
     );
 }
 
-/// What is taken for a number of a baseline, by paper.
+/// Numbers that count as baselines, by paper.
 #[test]
 fn baselines_are_those_that_the_paper_compares_with() {
     let of = |paper: &str| {
@@ -195,14 +194,14 @@ fn a_claim_that_depends_on_nothing_says_so() {
     };
     let map = study.map(made_up(study, noise));
     let told = map.robust().iter().filter(|robust| !robust.deciding.is_empty()).count();
-    // One in a hundred is told by chance.
+    // One in a hundred is reported by chance.
     assert!(told <= 4, "{told} of {}", map.claims.len());
     let constant =
         study.map(made_up(study, |_, _| Found { holds: Holds::Yes, measure: Some(0.3), ours: None }));
     assert!(constant.robust().iter().all(|robust| robust.deciding.is_empty()));
 }
 
-/// What is printed of the proposed protocol has no say in which setting is taken.
+/// Numbers printed of the proposed protocol do not influence the chosen setting.
 #[test]
 fn the_nearest_setting_is_that_of_the_baselines() {
     let study = study(50);
@@ -221,7 +220,8 @@ fn the_nearest_setting_is_that_of_the_baselines() {
     assert!(Study { paper: none, ..study }.map(Vec::new()).nearest().is_none());
 }
 
-/// The settings reach the runs: the number of a baseline is that of `lab run` with the same values.
+/// The runs use the settings: the number of a baseline equals that of `lab run` with the same
+/// values.
 #[test]
 fn a_setting_is_what_lab_run_makes_of_it() {
     let study = study(1);

@@ -1,6 +1,6 @@
-//! The paper's claims about SET beside what we measure: every value and trend of
-//! [`crate::targets`]. SET as it is printed is judged; ours stands beside it. Nothing is random, so
-//! that what is so is so without doubt.
+//! Compares the paper's claims about SET with our measurements: every value and trend of
+//! [`crate::targets`]. SET as printed is judged; ours is listed beside it. Nothing is random, so
+//! results have no statistical error.
 
 use super::Set;
 use super::figures::{Drawn, SPLIT, printed, printed_curve, set_curve};
@@ -10,15 +10,15 @@ use crate::targets;
 use crate::verdict::{self, Judged, MATTERS, Part, Verdict};
 use crate::work::Work;
 
-/// Judges every claim by the drawn panels (all of them) and a few more runs.
+/// Judges every claim by the drawn panels (all of them) and a few additional runs.
 ///
 /// # Errors
 ///
-/// A run that could not be made.
+/// A run failed.
 ///
 /// # Panics
 ///
-/// If a panel is missing.
+/// A panel is missing.
 pub fn verdicts(drawn: &[Drawn], work: &Work<'_>) -> Result<Vec<Verdict>, RunError> {
     let judge = Judge { drawn, work };
     let slopes = [("wired_delay", 10.0), ("wireless_delay", 25.0)];
@@ -37,14 +37,14 @@ struct Judge<'a> {
     work: &'a Work<'a>,
 }
 
-/// Runs that the claims need beside the panels: of [`Judge::slope`], [`Judge::ideal`] and
-/// [`Judge::failure`].
+/// Number of runs that the claims need in addition to the panels: for [`Judge::slope`],
+/// [`Judge::ideal`] and [`Judge::failure`].
 pub(super) const RUNS: usize = 2 * 2 + 2 * 4 + 2 * 3;
 
-/// Why a claim about several gateways is not reproduced.
+/// Cause why claims about several gateways are not reproduced.
 const WHY: &str = "with the striping that the paper describes the sessions take turns, so that more gateways bring little; how its own \
                    simulation shared the file is not said (S20)";
-/// The claims of which that is so.
+/// Claims with that cause.
 const TURNS: [&str; 7] = [
     "set.trend.1",
     "set.trend.3",
@@ -54,10 +54,10 @@ const TURNS: [&str; 7] = [
     "set.trend.10",
     "set.trend.12",
 ];
-/// Why another is not.
+/// Cause of any other deviation.
 const OTHER: &str = "cause not found";
 
-/// Whose SET.
+/// Variant of SET.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Whose {
     Printed,
@@ -67,7 +67,7 @@ enum Whose {
 type Curve = Vec<(f64, f64)>;
 
 impl Judge<'_> {
-    /// `slopes` are [`Judge::slope`] by the wired and by the wireless round trip.
+    /// Judges a claim. `slopes` are [`Judge::slope`] by the wired and by the wireless round trip.
     fn claim(&self, id: &str, [wired, wireless]: &[Option<f64>; 2]) -> Result<Judged, RunError> {
         let of: fn(&Self, Whose) -> Vec<Part> = match id {
             "set.trend.1" => |judge, whose| judge.more_gateways(&["10a", "10b", "10c"], whose),
@@ -78,7 +78,7 @@ impl Judge<'_> {
             "set.trend.6" => Self::delay_helps,
             "set.trend.7" => Self::pronounced,
             "set.trend.8" => Self::bandwidth,
-            // Of split TCP.
+            // A claim about split TCP.
             "set.trend.9" => return Ok(Judged::parts(self.linear())),
             "set.trend.10" => Self::slower_rise,
             "set.trend.11" => Self::hops,
@@ -102,7 +102,7 @@ impl Judge<'_> {
         self.drawn.iter().find(|d| d.id == id).expect("every panel is drawn before claims are judged")
     }
 
-    /// A metric with these settings, all others as they are by default.
+    /// A metric with these settings and defaults for the others.
     fn metric(&self, metric: &str, whose: Whose, set: &[(&str, &str)]) -> Result<Option<f64>, RunError> {
         let defaults = match whose {
             Whose::Printed => printed(Settings::defaults(&Set)),
@@ -119,12 +119,12 @@ impl Judge<'_> {
             Whose::Ours => set_curve,
         };
         let all = [1, 2, 3].map(|n| self.panel(id).curve(&name(n)));
-        // A point of which a transfer did not end is none.
+        // Points at which a transfer did not end are left out.
         let ended = |x: f64| all.iter().all(|curve| curve.iter().any(|point| point.0 == x));
         all.each_ref().map(|curve| curve.iter().copied().filter(|point| ended(point.0)).collect())
     }
 
-    /// Latency over one gateway as a multiple of that over three, at each x.
+    /// Latency over one gateway divided by that over three, at each x.
     fn gains(&self, id: &str, whose: Whose) -> Curve {
         let [one, _, three] = self.by_gateways(id, whose);
         one.iter().zip(&three).map(|(a, b)| (a.0, a.1 / b.1)).collect()
@@ -157,7 +157,7 @@ impl Judge<'_> {
     fn falls_with_x(&self, ids: &[&str], whose: Whose) -> Vec<Part> {
         let curves = ids.iter().flat_map(|id| (1..).zip(self.by_gateways(id, whose)).map(move |of| (id, of)));
         let part = |(id, (n, curve)): (&&str, (usize, Curve))| {
-            // Past what the path can use a larger buffer changes nothing.
+            // A buffer larger than the path can use has no further effect.
             let monotone = curve.windows(2).all(|w| w[1].1 <= w[0].1 * 1.02);
             let (first, last) = ends(&curve);
             let rises = if monotone { "" } else { ", but rises by more than 2 % in between" };
@@ -170,7 +170,7 @@ impl Judge<'_> {
     }
 
     fn similar_buffers(&self, whose: Whose) -> Vec<Part> {
-        // A gateway's 100 packets hold 100 segments of 81 octets: 8.1 kB.
+        // A gateway's 100 packets hold 100 segments of 81 bytes: 8.1 kB.
         let part = |id: &str| {
             let gains = self.gains(id, whose);
             let (first, last) = ends(&gains);
@@ -186,7 +186,7 @@ impl Judge<'_> {
     }
 
     fn small_buffers(&self, whose: Whose) -> Vec<Part> {
-        // Several times smaller is a quarter at most, small is a tenth more.
+        // "Several times smaller" is read as at most a quarter, "small" as at most a tenth more.
         let part = |(id, kilo): (&str, f64)| {
             let gains = self.gains(id, whose);
             let small = gains.iter().filter(|g| g.0 <= kilo / 4.0);
@@ -225,7 +225,7 @@ impl Judge<'_> {
             let saves = last > MATTERS * ends(&one).1;
             Part::fact(text, saves && clearly_less(first, last))
         };
-        // Section 6.2 says so of Figure 11.
+        // Section 6.2 states this about Figure 11.
         ["11a", "11b", "11c"].map(part).to_vec()
     }
 
@@ -307,7 +307,7 @@ impl Judge<'_> {
             let one = at("1")?;
             let part = |n: u8| {
                 let up = one.zip(at(&n.to_string())?).map_or(0.0, |(a, b)| a / b);
-                // About n times: a tenth less at most.
+                // "About n times" is read as at most a tenth less.
                 Ok(Part::fact(format!("{up:.3} times as fast over {n}"), up >= 0.9 * f64::from(n)))
             };
             (2..=4).map(part).collect::<Result<Vec<_>, RunError>>()
@@ -331,8 +331,8 @@ impl Judge<'_> {
         Ok(Judged::parts(parts(Whose::Printed)?).noting(format!("129 kB, gw2 dies at 1.5 s; ours: {ours}")))
     }
 
-    /// How many of these round trips the establishment of a session takes longer when they do, 10
-    /// ms each way.
+    /// Number of round trips of this link in the establishment of a session: increase of the
+    /// establishment time divided by the increase of the round trip, for 10 ms more each way.
     fn slope(&self, delay: &str, usual_ms: f64) -> Result<Option<f64>, RunError> {
         let with = |ms: f64| {
             let value = format!("{ms}ms");
@@ -342,8 +342,8 @@ impl Judge<'_> {
     }
 }
 
-/// A coefficient of the model of session establishment. What is measured begins with the request,
-/// of which the model says nothing.
+/// Judges a coefficient of the model of session establishment. Measured times begin with the
+/// request, which the model does not include.
 fn establishment(slope: Option<f64>) -> Judged {
     let slope = slope.map_or("none".to_owned(), |slope| format!("{slope:.2}"));
     Judged::unmeasured(format!(
@@ -351,7 +351,7 @@ fn establishment(slope: Option<f64>) -> Judged {
     ))
 }
 
-/// By a share that is worth a claim ([`MATTERS`]).
+/// Whether `less` is smaller by a relevant share ([`MATTERS`]).
 fn clearly_less(less: f64, more: f64) -> bool {
     less < (1.0 - MATTERS) * more
 }

@@ -1,4 +1,4 @@
-//! The parameters of the experiment, their defaults, and what they change in its scenario.
+//! Parameters of the experiment, their defaults, and how they change its scenario.
 
 use std::str::FromStr;
 
@@ -16,7 +16,7 @@ use crate::experiment::values::{
 };
 use crate::experiment::{Parameter, ParameterError, Settings, parameter as p};
 
-/// The scenario, and what the parameters change in it.
+/// The scenario and how the parameters change it.
 pub const TEMPLATE: Template = Template {
     file: "scenarios/papers/set.toml",
     text: include_str!("../../../../scenarios/papers/set.toml"),
@@ -24,14 +24,14 @@ pub const TEMPLATE: Template = Template {
     derived,
 };
 
-/// How the file is carried.
+/// Transport of the file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Scheme {
     /// SET over all gateways.
     Set,
     /// Split TCP through the first gateway.
     Split,
-    /// TCP from end to end; the first gateway routes and fragments.
+    /// End-to-end TCP; the first gateway routes and fragments.
     EndToEnd,
 }
 
@@ -54,9 +54,9 @@ impl Scheme {
 const RATE: &str = "a rate such as 256kbit/s; one for all, or one each joined by +";
 const DELAY: &str = "a span such as 25ms; one for all, or one each joined by +";
 
-/// Section 6.1's network where the paper gives a number (100 Mbit/s and 10 ms wired, 256 kbit/s and
-/// 25 ms wireless, 100 packets at a gateway); 64 kB at the node from section 6.2; the largest file
-/// of Table 2.
+/// Defaults from section 6.1 where the paper gives a number (100 Mbit/s and 10 ms wired, 256 kbit/s
+/// and 25 ms wireless, 100 packets at a gateway), 64 kB at the node from section 6.2, and the
+/// largest file of Table 2.
 const PARAMETERS: &[Parameter] = &[
     p("scheme", "set", "set, split or end-to-end", "how the file is carried; the baselines use gateway 1")
         .alias(),
@@ -115,7 +115,7 @@ const PARAMETERS: &[Parameter] = &[
     p("retries", "3", "0 to 15", "medium=radio: how often the MAC repeats a frame that is not acknowledged"),
 ];
 
-/// What a parameter takes that is no word of the scenario.
+/// Types of parameters whose values are not passed to the scenario as they are.
 const TAKES: &[(&str, Takes)] = &[
     ("gateways", Takes::Count(1, MAX_GATEWAYS)),
     ("file", Takes::Size),
@@ -124,7 +124,7 @@ const TAKES: &[(&str, Takes)] = &[
     ("retries", Takes::Count(0, 15)),
 ];
 
-/// The same for those with one value for all gateways, or one for each.
+/// Parameters with one value for all gateways, or one per gateway.
 const EACH: &[(&str, Takes)] = &[
     ("wired_rate", Takes::Rate),
     ("wired_delay", Takes::Span),
@@ -135,14 +135,14 @@ const EACH: &[(&str, Takes)] = &[
     ("gateway_buffer", Takes::Queue),
 ];
 
-/// Rows of relays around the node, at most, that do not hear each other.
+/// Limit on the rows of relays around the node that do not hear each other.
 const MAX_ROWS: usize = 5;
 
-/// The same settings, each value in the one way in which results name it.
+/// The settings in canonical form, each value as results write it.
 ///
 /// # Errors
 ///
-/// The first value that cannot be.
+/// The first invalid value.
 pub fn canonical(settings: &Settings) -> Understood<Settings> {
     let mut understood = values::canonical(settings, TAKES)?;
     let gateways = gateways(&understood)?;
@@ -167,7 +167,8 @@ pub fn canonical(settings: &Settings) -> Understood<Settings> {
     if is_radio(&understood)? { fits_radio(&understood, settings) } else { Ok(understood) }
 }
 
-/// One channel has one loss, a node on it one queue, and what it carries is IPv6.
+/// Checks settings for the radio: one channel has one loss, a node on it one queue, and it carries
+/// only IPv6.
 fn fits_radio(understood: &Settings, given: &Settings) -> Understood<Settings> {
     let bad = |key, message: &str| Err(ParameterError::bad(key, given.text(key), message, None));
     let queues = quantity::<QueueSize>("gateway_buffer", understood.text("gateway_buffer"));
@@ -188,17 +189,17 @@ fn fits_radio(understood: &Settings, given: &Settings) -> Understood<Settings> {
     }
 }
 
-/// Gateways of the network.
+/// Number of gateways.
 pub(super) fn gateways(settings: &Settings) -> Understood<usize> {
     count("gateways", settings.text("gateways"), 1, MAX_GATEWAYS)
 }
 
-/// Other receivers.
+/// Number of other receivers.
 pub(super) fn background(settings: &Settings) -> Understood<usize> {
     count("background", settings.text("background"), 0, 200)
 }
 
-/// A value for each gateway.
+/// One value per gateway.
 pub(super) fn each<T: Clone>(
     settings: &Settings,
     key: &'static str,
@@ -214,7 +215,7 @@ pub(super) fn each<T: Clone>(
 ///
 /// # Errors
 ///
-/// A text that is no such quantity.
+/// The text is not such a quantity.
 pub fn quantities<T: Clone + FromStr<Err = UnitError>>(
     settings: &Settings,
     key: &'static str,
@@ -222,28 +223,28 @@ pub fn quantities<T: Clone + FromStr<Err = UnitError>>(
     each(settings, key, quantity)
 }
 
-/// The loss of each gateway's wireless links.
+/// Loss of each gateway's wireless links.
 ///
 /// # Errors
 ///
-/// A text that is no probability.
+/// The text is not a probability.
 pub fn losses(settings: &Settings) -> Understood<Vec<f64>> {
     each(settings, "wireless_loss", probability)
 }
 
-/// Wireless links behind each gateway.
+/// Number of wireless links behind each gateway.
 pub(super) fn hops(settings: &Settings) -> Understood<Vec<usize>> {
     each(settings, "hops", |key, text| count(key, text, 1, 32))
 }
 
-/// A gateway that dies.
+/// A failing gateway.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Failing {
-    /// Which, from 0.
+    /// Index of the gateway, from 0.
     pub gateway: usize,
-    /// When, from the request.
+    /// Time since the request.
     pub at: Duration,
-    /// How.
+    /// Kind of failure.
     pub how: Failure,
 }
 
@@ -307,11 +308,11 @@ fn derived(settings: &Settings) -> Understood<Vec<Assignment>> {
     let (gateways, background) = (gateways(settings)?, background(settings)?);
     let (hops, is_radio) = (hops(settings)?, is_radio(settings)?);
     let shared = background > 0 && !is_radio;
-    // Where there are several receivers a last relay joins them to the wireless links.
+    // With several receivers, a last relay connects them to the wireless links.
     let relays: Vec<usize> = hops.iter().map(|hops| if shared { *hops } else { hops - 1 }).collect();
     let tcp = meant("tcp", settings.text("tcp"), &[("paper", "paper"), ("modern", "modern")])?;
     let mut all = vec![
-        // No alias of the file, where `tcp` is a section.
+        // Not passed to the file as an alias, since `tcp` is a section there.
         ("tcp", format!("tcp.*.base={tcp}")),
         ("gateways", format!("nodes.gw*.count={gateways}")),
         ("background", format!("nodes.sn{{i}}.count={background}")),
@@ -324,8 +325,9 @@ fn derived(settings: &Settings) -> Understood<Vec<Assignment>> {
     }
     all.extend(receive_buffer(settings)?.into_iter().map(|set| ("node_buffer", set)));
     if Scheme::of(settings)? == Scheme::EndToEnd {
-        // TCP from end to end goes through the first gateway; a request takes the shortest way:
-        // `default_gateway` sees to it at the correspondent node, and here at the receivers.
+        // End-to-end TCP goes through the first gateway, while a request takes the shortest path.
+        // `default_gateway` ensures that at the correspondent node; this route does so at the
+        // receivers.
         let last = if relays[0] == 0 { "gw1".to_owned() } else { format!("r1-{}", relays[0]) };
         let receivers =
             (0..=background).map(|j| if j == 0 { "sn".to_owned() } else { format!("sn{}", j + 1) });
@@ -345,7 +347,7 @@ fn derived(settings: &Settings) -> Understood<Vec<Assignment>> {
     Ok(all)
 }
 
-/// Values of single gateways, where one is not for all.
+/// Values of single gateways, where they differ.
 fn of_each_gateway(settings: &Settings) -> Vec<Assignment> {
     const LINKS: [(&str, &str, &str, &str); 6] = [
         ("wired_rate", "wired", "", "rate"),
@@ -363,7 +365,8 @@ fn of_each_gateway(settings: &Settings) -> Vec<Assignment> {
     LINKS.into_iter().flat_map(of).collect()
 }
 
-/// The node is no host with more memory than its buffer: nothing offers more before it has spoken.
+/// The node has no more memory than its buffer, so it must not advertise a larger window before the
+/// application has set the size.
 fn receive_buffer(settings: &Settings) -> Understood<Vec<String>> {
     let Size(buffer) = quantity("node_buffer", settings.text("node_buffer"))?;
     if buffer < 65_535 {

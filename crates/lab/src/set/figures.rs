@@ -1,6 +1,6 @@
-//! Section 6: Figures 10 to 15, panel by panel, as points of the experiment. The paper prints the
-//! curves without numbers and leaves much open (errata S20); what we put there is said in each
-//! panel's title and in the report.
+//! Figures 10 to 15 of section 6, panel by panel, as points of the experiment. The paper prints the
+//! curves without numbers and leaves much open (errata S20); the titles of the panels and the
+//! report state our choices.
 
 use anabranch_core::time::Duration;
 use anabranch_sim::scenario::units::{Rate, Size, Span};
@@ -11,25 +11,25 @@ use crate::experiment::{self, RunError, Settings};
 use crate::plot::{Axis, Chart, Look, Point, Scale, Series};
 use crate::work::Work;
 
-/// How many points on each curve.
+/// Number of points on each curve.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Grid {
-    /// As many as make a curve.
+    /// Enough for a curve.
     Full,
-    /// A few.
+    /// Few.
     Quick,
 }
 
-/// The paper's files, octets, with the letters of their panels.
+/// The paper's files in bytes, with the letters of their panels.
 pub const FILES: [(&str, u64); 3] = [("a", 5_000), ("b", 42_000), ("c", 129_000)];
 
-/// Section 6.2's buffer of a gateway.
+/// Gateway buffer of section 6.2.
 const LARGE_BUFFER: &str = "640kB";
 
-/// A panel to be drawn.
+/// A panel to draw.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Panel {
-    /// `10a` and so on.
+    /// Name, as in `10a`.
     pub id: String,
     title: String,
     axis: Axis,
@@ -45,45 +45,45 @@ struct Curve {
 /// A panel with its measurements.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Drawn {
-    /// `10a` and so on.
+    /// Name, as in `10a`.
     pub id: String,
-    /// Latency over what the panel varies; points that did not end are left out.
+    /// Latency over the varied parameter; points that did not end are left out.
     pub chart: Chart,
 }
 
 impl Drawn {
-    /// The curve of that name, as (x, mean latency).
+    /// The curve of this name, as (x, mean latency).
     ///
     /// # Panics
     ///
-    /// If there is none.
+    /// There is no such curve.
     pub fn curve(&self, name: &str) -> Vec<(f64, f64)> {
         let series = self.chart.series.iter().find(|s| s.name == name).expect("a curve of this panel");
         series.points.iter().map(|p| (p.x, p.y)).collect()
     }
 }
 
-/// Curve of the paper's baseline.
+/// Name of the baseline's curve.
 pub const SPLIT: &str = "split TCP, 1 gateway";
 
-/// Curve of SET as it is printed over `n` gateways. By these we judge.
+/// Name of the curve of SET as printed over `n` gateways, by which the claims are judged.
 pub fn printed_curve(n: usize) -> String {
     format!("SET as printed, {n} {}", if n == 1 { "gateway" } else { "gateways" })
 }
 
-/// Curve of our SET over `n` gateways.
+/// Name of the curve of our SET over `n` gateways.
 pub fn set_curve(n: usize) -> String {
     format!("ours, {n} {}", if n == 1 { "gateway" } else { "gateways" })
 }
 
-/// The settings with SET as it is printed: sessions one after another, and shares by what each has
-/// taken.
+/// Settings for SET as printed: sessions are opened one after another, and shares follow the bytes
+/// that each session has accepted.
 pub fn printed(settings: Settings) -> Settings {
     settings.with("open", "one-by-one").with("striping", "window")
 }
 
 impl Panel {
-    /// The settings of all points.
+    /// Settings of all points.
     pub fn points(&self) -> impl Iterator<Item = &Settings> {
         self.curves.iter().flat_map(|curve| curve.points.iter().map(|(_, settings)| settings))
     }
@@ -92,7 +92,7 @@ impl Panel {
     ///
     /// # Errors
     ///
-    /// The first that could not be run.
+    /// The first failed run.
     pub fn run(self, work: &Work<'_>) -> Result<Drawn, RunError> {
         let mut series = Vec::new();
         for curve in self.curves {
@@ -130,11 +130,11 @@ pub fn panels(grid: Grid) -> Vec<Panel> {
     panels
 }
 
-/// The panel of that name.
+/// The panel of this name.
 ///
 /// # Panics
 ///
-/// If there is none.
+/// There is no such panel.
 pub fn panel(id: &str, grid: Grid) -> Panel {
     panels(grid).into_iter().find(|p| p.id == id).expect("a panel of section 6")
 }
@@ -143,7 +143,7 @@ fn file(octets: u64) -> Settings {
     Settings::defaults(&Set).with("file", plain(&Size(octets)))
 }
 
-/// The baseline and SET, as printed and ours, over 1, 2 and 3 gateways, at each x.
+/// Curves of the baseline and of SET, as printed and ours, over 1, 2 and 3 gateways, at each x.
 fn curves(places: &[f64], at: impl Fn(f64) -> Settings) -> Vec<Curve> {
     let curve = |name, scheme: Scheme, gateways: usize, change: fn(Settings) -> Settings| {
         let of = |x| change(at(x).with("scheme", scheme.word()).with("gateways", gateways));
@@ -206,9 +206,9 @@ fn background(letter: &str, octets: u64, grid: Grid) -> Panel {
         id: format!("14{letter}"),
         title: format!("Figure 14({letter}): {} kB to every node, 256 kbit/s, 25 ms", octets / 1000),
         axis: Axis { ticks: others.clone(), ..Axis::new("Other transfers", "number") },
-        // Section 6.4 does not say which buffer the gateway has; with the 100 packets of 6.1 it
-        // would drop from the second transfer on, and the curve would show TCP's time-outs. This is
-        // section 6.2's.
+        // Section 6.4 does not state the gateway's buffer. With the 100 packets of 6.1 the gateway
+        // would drop packets from the second transfer on, and the curve would show TCP's time-outs;
+        // so this is the buffer of section 6.2.
         curves: curves(&others, |x| file(octets).with("background", x).with("gateway_buffer", LARGE_BUFFER)),
     }
 }

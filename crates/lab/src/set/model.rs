@@ -1,4 +1,4 @@
-//! The same transfer for the closed form: section 5 with what assumption (3) leaves out.
+//! The same transfer for the closed form: section 5, with the parts that assumption (3) leaves out.
 
 use anabranch_core::set::{OpenWait, OpenWhen, StripingPolicy};
 use anabranch_model::set::{self as model, Path, Reading, Transfer, Window};
@@ -9,27 +9,26 @@ use super::config::{self, Scheme};
 use crate::experiment::Settings;
 use crate::experiment::values::{Understood, is_radio, quantity, word};
 
-/// Octets of payload in a wired segment: sixteen wireless ones (errata S14).
+/// Payload of a wired segment in bytes: sixteen wireless ones (errata S14).
 const WIRED_MSS: u16 = 1296;
-/// Octets of payload in a wireless segment: what an 802.15.4 frame leaves for IPv6 at worst (errata
-/// S14).
+/// Payload of a wireless segment in bytes: what an 802.15.4 frame leaves for IPv6 in the worst case
+/// (errata S14).
 const WIRELESS_MSS: u16 = 81;
 
-/// Which form of section 5's equations.
+/// Form of the equations of section 5.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Equations {
-    /// Corrected, with headers, control segments and our order of opening: what the simulation
-    /// does.
+    /// Corrected, with headers, control segments and our order of opening, as in the simulation.
     Protocol,
-    /// As on the page: no headers, no request, every erratum kept.
+    /// As printed: no headers, no request, all errata kept.
     Printed,
 }
 
-/// The transfer as the closed form sees it, through all gateways.
+/// The transfer in the form of the model, through all gateways.
 ///
 /// # Errors
 ///
-/// The first value that cannot be.
+/// The first invalid value.
 pub fn transfer(settings: &Settings, equations: Equations) -> Understood<Transfer> {
     let ip = if settings.text("ip") == "4" { 4 } else { 6 };
     let paths = paths(settings, equations, ip)?;
@@ -41,7 +40,7 @@ pub fn transfer(settings: &Settings, equations: Equations) -> Understood<Transfe
     }
     let (initial, max) = match settings.text("tcp") {
         "modern" => (11.0, 4096.0),
-        // SETSYN and JOIN were the first window: their ACK has opened the second.
+        // SETSYN and JOIN were the first window; their acknowledgement opened the second.
         _ => (2.0, 64.0),
     };
     let striping: StripingPolicy = word("striping", settings.text("striping"))?;
@@ -58,8 +57,8 @@ pub fn transfer(settings: &Settings, equations: Equations) -> Understood<Transfe
     })
 }
 
-/// The latency by the closed form; `None` for TCP from end to end and for a channel that paths
-/// share, neither of which section 5 treats.
+/// Latency by the closed form; `None` for end-to-end TCP and for a channel that paths share, which
+/// section 5 does not treat.
 pub(super) fn latency(settings: &Settings) -> Understood<Option<f64>> {
     if is_radio(settings)? {
         return Ok(None);
@@ -79,7 +78,7 @@ fn paths(settings: &Settings, equations: Equations, ip: u8) -> Understood<Vec<Pa
     let rates = |key| config::quantities::<Rate>(settings, key);
     let (wired_rate, wired_delay) = (rates("wired_rate")?, seconds("wired_delay")?);
     let (wireless_rate, wireless_delay) = (rates("wireless_rate")?, seconds("wireless_delay")?);
-    // Other transfers of the same kind take turns with this one on the gateway's link.
+    // Other transfers of the same kind share the gateway's link in turn.
     let share = (config::background(settings)? + 1) as f64;
     let path = |(i, hops): (usize, usize)| {
         let mut path =

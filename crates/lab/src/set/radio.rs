@@ -1,20 +1,20 @@
-//! Gateways, relays and node on one radio channel: who is where, and how the channel is.
+//! Gateways, relays and node on one radio channel: positions and parameters of the channel.
 
 use std::f64::consts::TAU;
 
 use crate::experiment::Settings;
 use crate::experiment::template::Assignment;
 
-/// From the node to gateways that are next to it, in metres: they hear each other.
+/// Distance of adjacent gateways from the node in metres, at which they hear each other.
 const NEAR: f64 = 40.0;
-/// From one hop to the next in rows of relays, in metres. At this distance from the node the last
-/// relays of as many rows as there may be do not hear each other.
+/// Distance between hops in rows of relays, in metres. At this distance from the node, the last
+/// relays of the maximum number of rows do not hear each other.
 const SPACE: f64 = 90.0;
-/// From the node to other receivers, in metres.
+/// Distance of other receivers from the node, in metres.
 const BESIDE: f64 = 5.0;
 
-/// One IEEE 802.15.4 channel. It carries packets of 1280 bytes, headers included, and some come
-/// over the wires that are for it.
+/// One IEEE 802.15.4 channel. It carries packets of 1280 bytes, headers included, since some arrive
+/// over wires with that size.
 const CHANNEL: [&str; 5] = [
     "link.radio*.enabled=false",
     "link.here*.enabled=false",
@@ -23,13 +23,13 @@ const CHANNEL: [&str; 5] = [
     "nodes.sn.place={ at = [[0, 0]] }",
 ];
 
-/// What the parameters change of the channel and of the places on it.
+/// Assignments for the channel and the positions on it.
 pub(super) fn channel(settings: &Settings, hops: &[usize], background: usize) -> Vec<Assignment> {
     let rows = hops.iter().any(|hops| *hops > 1);
-    // In rows of relays stations are hidden from each other, and would repeat into the same
-    // collision again and again.
+    // In rows of relays, stations are hidden from each other; without a random delay they would
+    // retransmit into the same collision again and again.
     let retry_delay = if rows { "20 ms" } else { "0 s" };
-    // Rows go out from the node like spokes.
+    // Rows extend from the node like spokes.
     let gateways = hops.len();
     let place = |i: usize, hops: usize| {
         let radius = if rows { SPACE * hops as f64 } else { NEAR };
@@ -52,8 +52,8 @@ pub(super) fn channel(settings: &Settings, hops: &[usize], background: usize) ->
     CHANNEL.map(|set| ("medium", set.to_owned())).into_iter().chain(of_channel).chain(placed).collect()
 }
 
-/// The place of the `i`-th of `n` on a circle around the node, in whole millimetres, so that it is
-/// the same wherever it is computed.
+/// Position `i` of `n` on a circle around the node, in whole millimetres, so that it is equal
+/// wherever it is computed.
 fn on_circle(radius: f64, i: usize, n: usize) -> [f64; 2] {
     let angle = TAU * i as f64 / n as f64;
     let whole = |metres: f64| (metres * 1000.0).round() / 1000.0;

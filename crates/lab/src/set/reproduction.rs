@@ -1,4 +1,4 @@
-//! Section 6 for the report.
+//! Section 6 in the report.
 
 use super::claims;
 use super::figures::{self, Grid, Panel};
@@ -37,7 +37,7 @@ fn panels(options: &Options) -> Vec<Panel> {
     })
 }
 
-/// Runs that [`reproduce`] makes.
+/// Number of runs that [`reproduce`] makes.
 pub fn planned(options: &Options) -> usize {
     (panels(options).iter().flat_map(Panel::points).count() + claims::RUNS) * options.runs_of(&PAPER)
 }
@@ -46,7 +46,7 @@ pub fn planned(options: &Options) -> usize {
 ///
 /// # Errors
 ///
-/// A run that could not be made, a picture that could not be drawn.
+/// A run failed, or a figure could not be drawn.
 pub fn reproduce(options: Options, work: &Work<'_>) -> Result<Reproduction, ReproduceError> {
     let (mut drawn, mut made, mut tables) = (Vec::new(), Vec::new(), Vec::new());
     for panel in panels(&options) {
@@ -77,12 +77,12 @@ pub fn reproduce(options: Options, work: &Work<'_>) -> Result<Reproduction, Repr
     })
 }
 
-/// The settings of all points of a panel, in the one way in which results name them.
+/// Settings of all points of a panel, in canonical form.
 fn texts(panel: &Panel) -> Result<Vec<Vec<(&'static str, String)>>, ParameterError> {
     panel.points().map(|settings| Ok(TEMPLATE.texts(&canonical(settings)?))).collect()
 }
 
-/// The numbers of a panel: its curves as columns.
+/// Numbers of a panel, with its curves as columns.
 fn table(panel: &figures::Drawn, command: String) -> Table {
     let series = &panel.chart.series;
     let head: Vec<String> =
@@ -128,7 +128,7 @@ const NOTES: [&str; 3] = [
      Ours opens them staggered and shares by prediction (`open=staggered`, `striping=predictive`).",
 ];
 
-/// What we take for a printed parameter.
+/// The parameter's value in our experiment.
 fn ours(name: &str) -> &'static str {
     match name {
         "t2.blink" | "t2.oscilloscope" | "t2.multihop" => "the same: file",
@@ -154,7 +154,7 @@ mod tests {
     use super::*;
     use crate::experiment::grid;
 
-    /// A command that stands with a figure runs all points of the figure.
+    /// The command shown with a figure runs all points of the figure.
     #[test]
     fn a_figure_s_command_runs_its_points() {
         let options = Options { extent: Extent::Full, runs: None, seed: 1 };

@@ -1,4 +1,4 @@
-//! Section 6 as tests, the closed form against the simulation, and what a point must be.
+//! Tests of section 6, of the closed form against the simulation, and of settings.
 
 use super::claims::verdicts;
 use super::figures::{Grid, panels};
@@ -8,7 +8,7 @@ use crate::work::Work;
 use anabranch_sim::scenario::advice::scenario_model;
 use anabranch_sim::scenario::units::Size;
 
-/// The only point of these settings.
+/// Latency of the only point of these settings.
 fn latency(assignments: &[&str]) -> f64 {
     let found = outcomes(assignments);
     let [outcome] = &found[..] else { panic!("one point") };
@@ -19,8 +19,8 @@ fn outcomes(assignments: &[&str]) -> Vec<Outcome> {
     experiment::outcomes(&Set, assignments, 1, 1)
 }
 
-/// Point 7: the closed form is within 10 % of the lossless simulation over the paper's grid. What
-/// remains is explained in `docs/explanation/set-model.md`.
+/// The closed form is within 10 % of the lossless simulation over the paper's grid.
+/// `docs/explanation/set-model.md` explains the rest.
 #[test]
 fn the_closed_form_agrees_with_the_simulation_over_the_papers_grid() {
     let all = outcomes(&[
@@ -41,8 +41,8 @@ fn the_closed_form_agrees_with_the_simulation_over_the_papers_grid() {
     }
 }
 
-/// What section 6 claims is mostly so of ours; of SET as it is printed much is not, since its
-/// sessions take turns.
+/// Most claims of section 6 hold for our SET. For SET as printed many do not, since its sessions
+/// take turns.
 #[test]
 fn the_papers_claims_are_judged_by_set_as_printed() {
     let drawn: Vec<_> =
@@ -71,8 +71,8 @@ fn the_papers_claims_are_judged_by_set_as_printed() {
     .assert_eq(&verdicts.iter().map(|v| format!("{}: {}\n", v.id, v.text())).collect::<String>());
 }
 
-/// Point 2, Figures 10 to 13: latency falls from one to two to three gateways for all files, once
-/// the node's buffer is no small fraction of them.
+/// Figures 10 to 13: latency decreases from one to two to three gateways for all files, if the
+/// node's buffer is not a small fraction of the file.
 #[test]
 fn latency_falls_with_gateways_for_all_files() {
     for (axis, buffer) in [
@@ -89,7 +89,7 @@ fn latency_falls_with_gateways_for_all_files() {
     }
 }
 
-/// Point 2: a buffer of a small fraction of the file makes the gain vanish.
+/// A buffer of a small fraction of the file removes the gain.
 #[test]
 fn a_small_node_buffer_takes_the_gain_away() {
     for file in ["file=42kB", "file=129kB"] {
@@ -99,8 +99,8 @@ fn a_small_node_buffer_takes_the_gain_away() {
     }
 }
 
-/// Point 3: 1 MB over n equal lossless gateways is at least 0.95 n times as fast as over one, with
-/// either TCP; the paper's 129 kB with its TCP at least 2.2 times over three.
+/// 1 MB over n equal lossless gateways is at least 0.95 n times as fast as over one, with either
+/// TCP; the paper's 129 kB with its TCP at least 2.2 times over three.
 #[test]
 fn equal_gateways_add_up() {
     for tcp in ["tcp=paper", "tcp=modern"] {
@@ -114,10 +114,10 @@ fn equal_gateways_add_up() {
     assert!(up >= 2.2, "129 kB: {up:.3}");
 }
 
-/// Point 4: 256, 128 and 56 kbit/s together reach at least 95 % of the sum of what each reaches
-/// alone (1 MB): with a present-day TCP, and with the paper's where the node's 64 kB do not make
-/// the fast paths wait. Nothing tells the sender which gateway is near before it has sent the file:
-/// each carries a copy.
+/// Gateways of 256, 128 and 56 kbit/s together reach at least 95 % of the sum of their rates alone
+/// (1 MB), with a present-day TCP, and with the paper's TCP if the node's 64 kB do not block the
+/// fast paths. The sender cannot know which gateway is near before it has sent the file, so each
+/// carries a copy.
 #[test]
 fn a_small_file_takes_no_longer_than_through_the_nearest_gateway() {
     let through = |file: &str, gateways: usize, delays: &str| {
@@ -135,8 +135,8 @@ fn a_small_file_takes_no_longer_than_through_the_nearest_gateway() {
     }
 }
 
-/// The far gateway's first chunk takes the round trips of slow start, which must not be held
-/// against it.
+/// The first chunk of the distant gateway takes the round trips of slow start, which must not count
+/// against that gateway.
 #[test]
 fn behind_a_small_node_buffer_a_far_fast_gateway_is_used() {
     for (far, near) in [("160kbit/s", "40kbit/s"), ("320kbit/s", "60kbit/s")] {
@@ -298,8 +298,8 @@ fn every_scheme_and_shape_of_the_network_delivers() {
     }
 }
 
-/// What a scenario says is enough for the closed form: it comes to what the experiment's own
-/// parameters come to.
+/// A scenario contains enough for the closed form: the result equals that of the experiment's
+/// parameters.
 #[test]
 fn the_model_of_a_scenario_is_the_model_of_its_configuration() {
     for assignments in [
@@ -326,7 +326,7 @@ fn the_model_of_a_scenario_is_the_model_of_its_configuration() {
     }
 }
 
-/// The mean latency over some runs, all of which end.
+/// Mean latency over several runs, all of which must end.
 fn mean_latency(assignments: &[&str]) -> f64 {
     let found = experiment::outcomes(&Set, assignments, 10, 1);
     let [found] = &found[..] else { panic!("one point") };
@@ -335,8 +335,8 @@ fn mean_latency(assignments: &[&str]) -> f64 {
     found.mean("latency_s").expect("transfers that end")
 }
 
-/// The node has one radio: on one saturated channel more gateways give it next to nothing, where
-/// links of their own add up.
+/// The node has one radio: on a saturated channel, more gateways give it almost nothing, while
+/// rates of separate links add up.
 #[test]
 fn gateways_on_one_channel_do_not_add_up() {
     let gain = |medium: &str| {
@@ -349,7 +349,7 @@ fn gateways_on_one_channel_do_not_add_up() {
     assert!(links > 1.9, "{links:.3}");
 }
 
-/// Rows of relays hear each other at the node only.
+/// Rows of relays hear each other only at the node.
 #[test]
 fn rows_meet_at_the_node_alone() {
     let settings = settings(&Set, &["medium=radio", "gateways=5", "hops=1+2+3+2+1"].map(str::to_owned));

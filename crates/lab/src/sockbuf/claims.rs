@@ -1,5 +1,5 @@
-//! The paper's claims beside what we measure: every trend of the list of targets, and our own
-//! goals.
+//! Compares the paper's claims with our measurements: every trend of the list of targets, and our
+//! own goals.
 
 use super::response::{Response, SETTLED};
 use super::settings::{
@@ -11,8 +11,8 @@ use crate::stats::{self, Summary};
 use crate::targets::Target;
 use crate::verdict::{self, Judged, MATTERS, Part, Verdict};
 
-/// Judges every claim by the controller with the paper's constants against ATBT as it is printed,
-/// and our own goals by ours.
+/// Judges every claim by the controller with the paper's constants against ATBT as printed, and our
+/// own goals by our constants.
 pub fn verdicts(measured: &Measured, responses: &[Response]) -> Vec<Verdict> {
     let judge = Judge { measured };
     let printed = verdict::judge_list(TARGETS, |target| {
@@ -22,7 +22,7 @@ pub fn verdicts(measured: &Measured, responses: &[Response]) -> Vec<Verdict> {
         let judged = Judged::parts(judge.asked(id, responses)).because(WHY);
         (Target::own(format!("sockbuf.{id}"), "own goal", claim), judged)
     });
-    // Our goals are no tests of the paper.
+    // Our goals are not claims of the paper, so they are judged separately.
     printed.into_iter().chain(verdict::judge(own.collect())).collect()
 }
 
@@ -41,18 +41,18 @@ struct Judge<'a> {
     measured: &'a Measured,
 }
 
-/// Why a claim does not hold, if it does not.
+/// Known cause why a claim does not hold.
 const WHY: &str = "the memory hardly binds: 2 MB are more than the controller asks for and much more than ATBT does, so that high \
                    and low memory, and mostly four and eight connections, give the same buffers; what else limited the paper's host \
                    is not said (B16)";
 
-/// Who is judged, and what it is compared with.
+/// The judged mechanism, and the one that it is compared with.
 type Pair = (Contender, Contender);
 
-/// As the paper has them.
+/// As in the paper.
 const PRINTED: Pair = (Contender::Paper, Contender::Atbt);
 const OURS: Pair = (Contender::Ours, Contender::Atbt);
-/// With ATBT as its authors have it.
+/// Against ATBT as its authors describe it.
 const ORIGINAL: Pair = (Contender::Paper, Contender::AtbtOriginal);
 
 impl Judge<'_> {
@@ -88,8 +88,8 @@ impl Judge<'_> {
         }
     }
 
-    /// That the first has more of it than the second, by a twentieth at least where nothing else is
-    /// said.
+    /// A part that states that the first mechanism has more of a metric than the second, by at
+    /// least a twentieth unless stated otherwise.
     fn more(&self, setting: Setting, pair: Pair, name: Name, word: &str) -> Part {
         let gain = self.measured.gain(setting, pair, name);
         Part::effect(format!("{}: {word} {}", setting.title(), percent(gain)), gain, MATTERS)
@@ -130,8 +130,8 @@ impl Judge<'_> {
         vec![Part::effect(what, gain, MATTERS), self.within(setting, pair.0)]
     }
 
-    /// That the striped buffer is larger in the first of each pair of settings, for both
-    /// mechanisms.
+    /// Parts that state that the striped buffer is larger in the first setting of each pair, for
+    /// both mechanisms.
     fn buffers(&self, settings: &[(Setting, Setting, &str)], words: [&str; 2], pair: Pair) -> Vec<Part> {
         let part = |contender: Contender, (a, b, about): &(Setting, Setting, &str)| {
             let values = |s: &Setting| {
@@ -171,7 +171,7 @@ impl Judge<'_> {
         ]
     }
 
-    /// What is sent in each ten seconds of a run.
+    /// Bytes sent in each ten seconds of a run.
     fn series(&self, setting: Setting, contender: Contender, run: usize) -> Option<&[f64]> {
         let array = self.measured.outcome(setting, contender).array("striped_sent_series_bit_per_s");
         array.runs.get(run)?.as_deref()
@@ -218,7 +218,7 @@ impl Judge<'_> {
             let (from, to) = (100.0 * least, 100.0 * most);
             format!("from {from} to {to} % loss {whose} keeps {}, {limit}", percent(share))
         };
-        // Queues that losses keep empty are no part of the product.
+        // Queues that losses keep empty do not count as part of the bandwidth-delay product.
         vec![
             Part::effect(
                 text(first, "the striped buffer", "80 % at least"),
@@ -276,7 +276,7 @@ impl Judge<'_> {
     }
 }
 
-/// By how much it is below a limit.
+/// By how much a value is below a limit.
 fn below(found: Option<Summary>, limit: f64) -> Option<Summary> {
     found.map(|s| s.scaled(-1.0, limit))
 }
@@ -285,7 +285,7 @@ fn mean(list: &[f64]) -> Option<f64> {
     (!list.is_empty()).then(|| list.iter().sum::<f64>() / list.len() as f64)
 }
 
-/// The deviation of a series, from when the single flows send, by its mean.
+/// Standard deviation of a series divided by its mean, from the time when the single flows send.
 fn variation(series: &[f64]) -> Option<f64> {
     let late = series.get(2..)?;
     let middle = mean(late)?;

@@ -1,5 +1,6 @@
-//! The parameters of the experiment: section 4.1 and Table 1 where they give a number; the rest is
-//! errata B13 to B16, with reasons in `docs/evidence/sockbuf-experiments.md`.
+//! Parameters of the experiment. Defaults come from section 4.1 and Table 1 where they give a
+//! number; for the others see errata B13 to B16, with reasons in
+//! `docs/evidence/sockbuf-experiments.md`.
 
 use anabranch_core::sockbuf::Gains;
 use anabranch_core::time::Duration;
@@ -9,7 +10,7 @@ use crate::experiment::template::{Assignment, Template};
 use crate::experiment::values::{self, Takes, Understood, count, meant, probability, quantity, real};
 use crate::experiment::{Parameter, ParameterError, Settings, parameter as p};
 
-/// The scenario, and what the parameters change in it.
+/// The scenario and how the parameters change it.
 pub const TEMPLATE: Template = Template {
     file: "scenarios/papers/sockbuf.toml",
     text: include_str!("../../../../scenarios/papers/sockbuf.toml"),
@@ -17,20 +18,20 @@ pub const TEMPLATE: Template = Template {
     derived,
 };
 
-/// Who divides the memory.
+/// Mechanism that divides the memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Tuner {
     /// The paper's controller, agent and manager.
     Pid,
     /// ATBT as Figures 1 and 2 print it.
     Atbt,
-    /// ATBT as its authors have it.
+    /// ATBT as its authors describe it.
     AtbtOriginal,
     /// Dynamic right-sizing.
     RightSizing,
-    /// Twice the bandwidth-delay product by what link layers report.
+    /// Twice the bandwidth-delay product reported by link layers.
     Product,
-    /// The same for each connection, always.
+    /// A constant, equal share for each connection.
     Fixed,
 }
 
@@ -48,12 +49,12 @@ impl Tuner {
     }
 }
 
-/// The constants of the controller.
+/// Constants of the controller.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Constants {
     /// Ours.
     Damped,
-    /// Section 3.2's.
+    /// Those of section 3.2.
     Paper,
 }
 
@@ -177,13 +178,13 @@ pub(super) const PARAMETERS: &[Parameter] = &[
     p("handoff_for", "10s", "a span such as 10s", "for how long"),
 ];
 
-/// Flows of the striped connection: one over each interface.
+/// Number of flows of the striped connection, one over each interface.
 pub(super) const FLOWS: usize = 3;
-/// Bytes of payload in a segment (Table 1).
+/// Payload of a segment in bytes (Table 1).
 const SEGMENT: u64 = 1460;
-/// The interfaces, in order, and the access router behind each.
+/// Interfaces in order, with the access router behind each.
 const INTERFACES: [(&str, &str); FLOWS] = [("wlan", "r0"), ("geo", "r1"), ("hsupa", "r2")];
-/// Those of the single connections, in turn.
+/// Interfaces of the single connections, in turn.
 const IN_TURN: [&str; FLOWS] = ["wlan", "hsupa", "geo"];
 
 const TAKES: &[(&str, Takes)] = &[
@@ -212,11 +213,11 @@ const TAKES: &[(&str, Takes)] = &[
     ("handoff_for", Takes::Span),
 ];
 
-/// The same settings, each value in the one way in which results name it.
+/// The settings in canonical form, each value as results write it.
 ///
 /// # Errors
 ///
-/// The first value that cannot be.
+/// The first invalid value.
 pub(super) fn canonical(settings: &Settings) -> Understood<Settings> {
     let understood = values::canonical(settings, TAKES)?;
     check(&understood, settings)?;
@@ -227,12 +228,12 @@ fn span(settings: &Settings, key: &'static str) -> Understood<Duration> {
     Ok(quantity::<Span>(key, settings.text(key))?.0)
 }
 
-/// Single connections: those beyond the striped one's flows.
+/// Number of single connections: those beyond the striped one's flows.
 fn singles(settings: &Settings) -> Understood<usize> {
     Ok(count("connections", settings.text("connections"), FLOWS, 64)? - FLOWS)
 }
 
-/// The parameters make sense together; errors have them as they were given.
+/// Checks that the parameters fit together; errors show them as they were given.
 fn check(settings: &Settings, given: &Settings) -> Understood<()> {
     let against = |key, message: String| Err(ParameterError::bad(key, given.text(key), message, None));
     let (singles, duration) = (singles(settings)?, span(settings, "duration")?);
@@ -256,7 +257,7 @@ fn check(settings: &Settings, given: &Settings) -> Understood<()> {
     if settings.text("handoff") != "none" && returns >= duration {
         return against("handoff_at", format!("expected that the interface returns before the end, {end}"));
     }
-    // One segment for each connection, or nothing could be sent.
+    // Each connection needs at least one segment to send anything.
     let (connections, Size(memory)) = (1 + singles, quantity("memory", settings.text("memory"))?);
     let least = connections as u64 * SEGMENT;
     if !(least..=1 << 40).contains(&memory) {
@@ -284,7 +285,8 @@ fn derived(settings: &Settings) -> Understood<Vec<Assignment>> {
     Ok(all)
 }
 
-/// The last of them have peers that stop reading. Every other one begins later if they come and go.
+/// The last connections have peers that stop reading. If connections come and go, every other one
+/// begins later.
 fn single_connections(settings: &Settings) -> Understood<Vec<String>> {
     let (singles, churn) = (singles(settings)?, settings.text("churn"));
     let stalled = count("stalled", settings.text("stalled"), 0, 64)?;
@@ -307,7 +309,7 @@ fn single_connections(settings: &Settings) -> Understood<Vec<String>> {
     Ok(all)
 }
 
-/// How they lose packets: on average `loss` of them, `burst` in a row.
+/// Losses of the wireless links: on average `loss` of the packets, `burst` in a row.
 fn wireless_links(settings: &Settings) -> Understood<Vec<String>> {
     let loss = probability("loss", settings.text("loss"))?;
     let burst = real("burst", settings.text("burst"), 1.0, 100.0)?;
@@ -315,7 +317,7 @@ fn wireless_links(settings: &Settings) -> Understood<Vec<String>> {
         format!("{loss:?}")
     } else {
         let bad_to_good = 1.0 / burst;
-        // Of the stationary law, the share of the bad state is the loss.
+        // The stationary probability of the bad state equals the loss.
         let good_to_bad = (loss * bad_to_good / (1.0 - loss)).min(1.0);
         format!("{{ good_to_bad = {good_to_bad:?}, bad_to_good = {bad_to_good:?} }}")
     };

@@ -13,11 +13,11 @@ use crate::plot::{Axis, Chart, Dash, Look, Point, Scale, Series};
 pub struct Drawn {
     /// `8` to `16`, `15-buffer`, `loss`, `step`.
     pub id: &'static str,
-    /// What it shows.
+    /// The chart.
     pub chart: Chart,
 }
 
-/// What a figure shows over time.
+/// A quantity over time.
 #[derive(Clone, Copy)]
 enum Quantity {
     Received,
@@ -35,8 +35,8 @@ impl Quantity {
     }
 }
 
-/// The paper's figures by their captions. Figure 15 is captioned as throughput and cited as buffer
-/// (erratum B15): both are drawn.
+/// The paper's figures by their captions. The caption of Figure 15 says throughput, the text cites
+/// it as buffer (erratum B15): both are drawn.
 const FIGURES: [(&str, Quantity, Setting); 10] = [
     ("8", Quantity::Received, SETTINGS[0]),
     ("9", Quantity::Sent, SETTINGS[0]),
@@ -50,7 +50,7 @@ const FIGURES: [(&str, Quantity, Setting); 10] = [
     ("16", Quantity::Buffer, SETTINGS[3]),
 ];
 
-/// All figures, then the throughput by loss and one step of the loop.
+/// Draws all figures, then the throughput by loss and one step of the loop.
 pub fn draw(measured: &Measured, responses: &[Response]) -> Vec<Drawn> {
     let mut drawn: Vec<Drawn> = FIGURES
         .into_iter()
@@ -112,7 +112,7 @@ fn by_loss(measured: &Measured) -> Drawn {
     Drawn { id: "loss", chart }
 }
 
-/// The first step of each pair of constants, as they are.
+/// The first step of both sets of constants, unscaled.
 fn step(responses: &[Response]) -> Option<Drawn> {
     let mut series = Vec::new();
     for (colour, response) in responses.iter().filter(|r| r.factor == 1.0).enumerate() {

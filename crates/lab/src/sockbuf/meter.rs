@@ -1,4 +1,4 @@
-//! What a run comes to.
+//! Measurements of a run.
 
 use anabranch_core::sockbuf::Kind;
 use anabranch_core::time::{Duration, Instant};
@@ -15,32 +15,32 @@ use crate::experiment::values::quantity;
 use crate::experiment::{Metric, RunError};
 use crate::stats::jain;
 
-/// From one look at the throughput to the next (section 4.2).
+/// Interval between samples of the throughput (section 4.2).
 pub(super) const LOOK: Duration = Duration::from_secs(10);
-/// From one look at the buffer to the next (section 4.2).
+/// Interval between samples of the buffer (section 4.2).
 pub(super) const BUFFER_LOOK: Duration = Duration::from_secs(20);
 
-/// What one run has come to. Octets are of payload.
+/// Results of one run. Bytes are payload.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Outcome {
-    /// Octets that the striped connection has sent on all its flows, those sent again included, in
-    /// each 10 s.
+    /// Bytes that the striped connection sent on all its flows in each 10 s, including
+    /// retransmissions.
     pub sent: Vec<u64>,
-    /// Octets of it that the application at the other end has read, in each 10 s.
+    /// Bytes of the striped connection that the application at the other end read in each 10 s.
     pub received: Vec<u64>,
-    /// The same of each single connection.
+    /// Bytes of each single connection that were read in each 10 s.
     pub singles: Vec<Vec<u64>>,
-    /// Every decision.
+    /// All decisions.
     pub history: Vec<Division>,
-    /// When the rates changed.
+    /// Times when the rates changed.
     pub steps: Vec<Instant>,
-    /// Of the pool.
+    /// Metrics of the pool.
     pub buffers: BufferMetrics,
-    /// Octets in all limits, and in all buffers, at the end.
+    /// Bytes in all limits, and in all buffers, at the end.
     pub left: (u64, u64),
-    /// The first look that counts: when the single connections begin.
+    /// Index of the first sample that counts: when the single connections begin.
     pub from: usize,
-    /// Events of the simulation.
+    /// Number of events of the simulation.
     pub events: u64,
 }
 
@@ -50,14 +50,14 @@ pub(super) struct Network {
     pub(super) host: NodeId,
     pub(super) striped: PlannedTransfer,
     singles: Vec<PlannedTransfer>,
-    /// When the rates of the wireless links change.
+    /// Times when the rates of the wireless links change.
     steps: Vec<Instant>,
     single_at: Duration,
     duration: Duration,
 }
 
 impl Network {
-    /// A network of one run.
+    /// Creates the network of one run.
     pub(super) fn new(point: &Templated, seed: u64, run: u64) -> Result<Self, RunError> {
         let scenario = &point.scenario;
         let Plan { builder, planned } = point.plan(seed, run)?;
@@ -82,14 +82,14 @@ impl Network {
     }
 }
 
-/// One run.
+/// Makes one run.
 pub(super) fn measure(mut network: Network) -> Result<Outcome, RunError> {
     let duration = network.duration;
     let looks = (duration.as_nanos() / LOOK.as_nanos()).max(1);
     let end = |look: u64| if look == looks { duration } else { LOOK * look };
     let mut outcome = Outcome {
         singles: vec![Vec::new(); network.singles.len()],
-        // The first look that begins when they do, or after.
+        // The first sample whose interval begins when the single connections do, or later.
         from: network.single_at.as_nanos().div_ceil(LOOK.as_nanos()).min(looks - 1) as usize,
         ..Outcome::default()
     };
@@ -134,14 +134,14 @@ impl Totals {
     }
 }
 
-/// Octets that the striped connection has sent.
+/// Number of bytes that the striped connection has sent.
 fn sent(network: &Network) -> u64 {
     let sender = network.striped.latest(&network.sim);
     sender.current(network.sim.world(), network.host).0.map_or(0, |info| info.bytes_sent)
 }
 
 impl Outcome {
-    /// Seconds that count: from when the single connections begin.
+    /// Seconds that count: from the start of the single connections on.
     fn seconds(&self) -> f64 {
         (self.sent.len() - self.from) as f64 * LOOK.as_secs_f64()
     }
@@ -150,22 +150,23 @@ impl Outcome {
         octets[self.from..].iter().sum::<u64>() as f64 * 8.0 / self.seconds()
     }
 
-    /// Bit/s of the striped connection that left the host.
+    /// Rate at which the striped connection left the host, in bit/s.
     pub fn striped_sent(&self) -> f64 {
         self.rate(&self.sent)
     }
 
-    /// Bit/s of the striped connection that were read at the other end.
+    /// Rate at which the striped connection was read at the other end, in bit/s.
     pub fn striped_received(&self) -> f64 {
         self.rate(&self.received)
     }
 
-    /// Bit/s of each single connection that were read at the other end.
+    /// Rate at which each single connection was read at the other end, in bit/s.
     pub fn single_rates(&self) -> impl Iterator<Item = f64> {
         self.singles.iter().map(|octets| self.rate(octets))
     }
 
-    /// Bit/s of all single connections that were read at the other end; `None` without any.
+    /// Rate at which all single connections were read at the other end, in bit/s; `None` without
+    /// any.
     pub fn single(&self) -> Option<f64> {
         (!self.singles.is_empty()).then(|| self.single_rates().sum())
     }
@@ -178,7 +179,7 @@ impl Outcome {
         self.history.iter().filter_map(striped)
     }
 
-    /// Mean of the striped connection's limit over the decisions that count, octets.
+    /// Mean of the striped connection's limit over the decisions that count, in bytes.
     pub fn striped_buffer(&self) -> Option<f64> {
         let from = Instant::ZERO + LOOK * self.from as u64;
         let limits: Vec<f64> = self
@@ -189,17 +190,17 @@ impl Outcome {
         (!limits.is_empty()).then(|| limits.iter().sum::<f64>() / limits.len() as f64)
     }
 
-    /// Jain's index over the flows: each single connection, and a third of the striped one three
-    /// times.
+    /// Jain's index over the flows: each single connection, and three times a third of the striped
+    /// one.
     pub fn fairness(&self) -> f64 {
         let third = self.striped_received() / FLOWS as f64;
         let rates: Vec<f64> = self.single_rates().chain([third; FLOWS]).collect();
         jain(&rates).unwrap_or(1.0)
     }
 
-    /// How long after each change of the rates the striped connection's target is still off by more
-    /// than a tenth of what it comes to: its mean over the last quarter before the next change. In
-    /// seconds.
+    /// Settling time in seconds after each change of the rates: until the striped connection's
+    /// target stays within a tenth of its final value, the mean over the last quarter before the
+    /// next change.
     pub fn settling(&self) -> Vec<f64> {
         let end = self.history.last().map_or(Instant::ZERO, |division| division.at);
         let ends = self.steps.iter().skip(1).copied().chain([end]);
@@ -234,7 +235,7 @@ impl Outcome {
         ]
     }
 
-    /// The striped connection's limit every 20 s, octets.
+    /// The striped connection's limit every 20 s, in bytes.
     pub fn buffer_series(&self) -> Vec<f64> {
         let looks = (LOOK * self.sent.len() as u64).as_nanos() / BUFFER_LOOK.as_nanos();
         let at = |look: u64| {
@@ -259,7 +260,7 @@ impl Outcome {
     }
 }
 
-/// Of each run, in the order of an outcome's values.
+/// Metrics of each run, in the order of an outcome's values.
 pub const METRICS: &[Metric] = &[
     Metric {
         name: "striped_throughput_sent_bit_per_s",
@@ -304,7 +305,7 @@ pub const METRICS: &[Metric] = &[
     },
 ];
 
-/// Of each run, in the order of an outcome's arrays.
+/// Arrays of each run, in the order of an outcome's arrays.
 pub const ARRAYS: &[Metric] = &[
     Metric { name: "striped_sent_series_bit_per_s", unit: "bit/s", about: "sent throughput in each 10 s" },
     Metric {

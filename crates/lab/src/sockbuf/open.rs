@@ -1,4 +1,4 @@
-//! What the paper leaves open, and what it may have been.
+//! Parameters that the paper does not print, with plausible ranges.
 
 use crate::open::{Open, Range};
 

@@ -1,4 +1,4 @@
-//! Section 4 for the report.
+//! Section 4 in the report.
 
 use super::Sockbuf;
 use super::claims;
@@ -37,23 +37,23 @@ fn grid(options: &Options) -> Grid {
     }
 }
 
-/// Runs that [`reproduce`] makes.
+/// Number of runs that [`reproduce`] makes.
 pub fn planned(options: &Options) -> usize {
     Measured::planned(grid(options), options.runs_of(&PAPER)) + response::RUNS
 }
 
-/// Measures the four settings and the loop, and judges every claim.
+/// Measures the four settings and the control loop, and judges every claim.
 ///
 /// # Errors
 ///
-/// A run that could not be made, a picture that could not be drawn.
+/// A run failed, or a figure could not be drawn.
 pub fn reproduce(options: Options, work: &Work<'_>) -> Result<Reproduction, ReproduceError> {
     let measured = Measured::run(grid(&options), work)?;
     let responses = Response::run_all(grid(&options), work)?;
     written(options, &measured, &responses)
 }
 
-/// What was measured as the report wants it.
+/// Arranges the measurements for the report.
 pub(crate) fn written(
     options: Options,
     measured: &Measured,
@@ -129,7 +129,7 @@ const NOTES: [&str; 3] = [
      ours. Commands that name several constants run more points than are drawn.",
 ];
 
-/// What we take for a printed parameter.
+/// The parameter's value in our experiment.
 fn ours(name: &str) -> &'static str {
     match name {
         "file" => "without end (B13)",

@@ -1,5 +1,4 @@
-//! The control loop in the simulated connection: what becomes of the striped buffer after each
-//! change of the rates.
+//! The control loop in the simulated connection: the striped buffer after each change of the rates.
 
 use anabranch_core::time::Instant;
 use anabranch_sim::scenario::units::Size;
@@ -15,20 +14,21 @@ use crate::plot::csv;
 use crate::reproduction;
 use crate::work::Work;
 
-/// A change of the rates, and what followed.
+/// A change of the rates, and the response.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Step {
-    /// After each decision: seconds since the change, the size that was decided, and the set-point,
-    /// octets.
+    /// After each decision: seconds since the change, the decided size, and the set-point, in
+    /// bytes.
     pub course: Vec<(f64, f64, f64)>,
-    /// The size before.
+    /// Size before the change.
     pub from: f64,
     /// Mean of the set-point until the next change.
     pub to: f64,
 }
 
 impl Step {
-    /// Beyond the set-point, by the height of the step; `None` if the step is less than a tenth.
+    /// Overshoot over the set-point, relative to the height of the step; `None` if the step is less
+    /// than a tenth.
     pub fn overshoot(&self) -> Option<f64> {
         let height = self.to - self.from;
         let beyond = |(_, size, _): &(f64, f64, f64)| (size - self.to) * height.signum();
@@ -45,19 +45,19 @@ impl Step {
         }
     }
 
-    /// How far the size is off at most in the last quarter, by the set-point.
+    /// Largest deviation from the set-point in the last quarter, relative to the set-point.
     pub fn residue(&self) -> f64 {
         let last = &self.course[self.course.len() * 3 / 4..];
         last.iter().map(|(_, size, set_point)| (size / set_point - 1.0).abs()).fold(0.0, f64::max)
     }
 }
 
-/// Constants of the controller, multiplied, in one run.
+/// A run with constants of the controller multiplied by a factor.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Response {
-    /// Which constants.
+    /// The constants.
     pub gains: Constants,
-    /// So many times.
+    /// The factor.
     pub factor: f64,
     /// All changes of the rates.
     pub steps: Vec<Step>,
@@ -66,21 +66,21 @@ pub struct Response {
 /// Factors of the gains, for the claim `asked.stable`.
 pub const FACTORS: [f64; 5] = [0.25, 0.5, 1.0, 2.0, 4.0];
 
-/// Bandwidth-delay products to which the controller steers, by default (Figure 6 line 2).
+/// Default target of the controller, in bandwidth-delay products (Figure 6, line 2).
 const PRODUCTS: f64 = 2.0;
 
-/// Off by no more than this in the last quarter before the next change, by the set-point, the loop
-/// has settled.
+/// Limit on the relative deviation in the last quarter before the next change, below which the loop
+/// counts as settled.
 pub const SETTLED: f64 = 0.1;
 
 impl Response {
-    /// A run for each of both constants and each factor, of the same network with the same changes.
+    /// Makes one run for both sets of constants and each factor, with the same network and changes.
     ///
     /// # Errors
     ///
-    /// The first run that could not be made.
+    /// The first failed run.
     pub fn run_all(grid: Grid, work: &Work<'_>) -> Result<Vec<Self>, RunError> {
-        // A quarter of the paper's gains take 290 s.
+        // With a quarter of the paper's gains, settling takes 290 s.
         let (step, steps) = if grid == Grid::Full { (400, 5) } else { (200, 1) };
         let kinds = [Constants::Paper, Constants::Damped];
         let cells: Vec<_> = kinds.iter().flat_map(|gains| FACTORS.map(|factor| (*gains, factor))).collect();
@@ -97,7 +97,7 @@ impl Response {
         cells.into_par_iter().map(one).collect()
     }
 
-    /// In words.
+    /// Description.
     pub fn name(&self) -> String {
         let whose = match self.gains {
             Constants::Damped => "ours",
@@ -106,13 +106,13 @@ impl Response {
         if self.factor == 1.0 { whose.to_owned() } else { format!("{whose}, {} times", self.factor) }
     }
 
-    /// After every change the size comes to the set-point and stays.
+    /// Whether the size reaches the set-point after every change and stays there.
     pub fn is_stable(&self) -> bool {
         self.steps.iter().all(|step| step.residue() <= SETTLED)
     }
 }
 
-/// Each change of the rates in a run with a controller that steers to so many products.
+/// Changes of the rates in a run whose controller targets this number of bandwidth-delay products.
 pub(super) fn steps_of(outcome: &Outcome, products: f64) -> Vec<Step> {
     let shares: Vec<(Instant, f64, f64)> = outcome
         .striped_shares()
@@ -133,7 +133,7 @@ pub(super) fn steps_of(outcome: &Outcome, products: f64) -> Vec<Step> {
     outcome.steps.iter().copied().zip(ends).filter_map(step).collect()
 }
 
-/// Runs that [`Response::run_all`] makes.
+/// Number of runs that [`Response::run_all`] makes.
 pub const RUNS: usize = 2 * FACTORS.len();
 
 /// The responses as a table.

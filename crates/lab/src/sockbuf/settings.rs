@@ -1,4 +1,4 @@
-//! Section 4.2 measured: the four settings of memory and connections, and one of them with other
+//! Section 4.2, measured: the four settings of memory and connections, and one of them with other
 //! losses.
 
 use anabranch_sim::scenario::units::Size;
@@ -11,26 +11,26 @@ use crate::experiment::{self, Outcome, RunError, Settings};
 use crate::stats::{self, Summary};
 use crate::work::Work;
 
-/// Who divides the memory, in the figures.
+/// Mechanism that divides the memory, in the figures.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Contender {
-    /// The controller with our constants; the others share by bandwidth times RTT.
+    /// The controller with our constants; the other connections share by bandwidth times RTT.
     Ours,
-    /// The controller with the paper's, and shares by bandwidth.
+    /// The controller with the paper's constants, and shares by bandwidth.
     Paper,
-    /// ATBT as Figures 1 and 2 print it: what the paper compares with.
+    /// ATBT as Figures 1 and 2 print it, which the paper compares with.
     Atbt,
-    /// ATBT as its authors have it.
+    /// ATBT as its authors describe it.
     AtbtOriginal,
 }
 
-/// All, ours first. The paper's "proposed mechanism" is judged by the controller with its
-/// constants.
+/// All mechanisms, ours first. The paper's "proposed mechanism" is judged by the controller with
+/// its constants.
 pub const CONTENDERS: [Contender; 4] =
     [Contender::Ours, Contender::Paper, Contender::Atbt, Contender::AtbtOriginal];
 
 impl Contender {
-    /// Its name in reports.
+    /// Name in reports.
     pub fn title(self) -> &'static str {
         match self {
             Self::Ours => "PID, ours",
@@ -54,12 +54,12 @@ impl Contender {
     }
 }
 
-/// Memory and connections.
+/// Memory and number of connections.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Setting {
-    /// Octets (Table 1).
+    /// Memory in bytes (Table 1).
     pub memory: u64,
-    /// Flows of the host, the striped connection's three among them.
+    /// Number of flows of the host, including the three of the striped connection.
     pub connections: usize,
 }
 
@@ -68,7 +68,7 @@ pub const HIGH: u64 = 100_000_000;
 /// Table 1's low memory.
 pub const LOW: u64 = 2_000_000;
 
-/// All four, in the order of the figures.
+/// All four settings, in the order of the figures.
 pub const SETTINGS: [Setting; 4] = [
     Setting { memory: HIGH, connections: 4 },
     Setting { memory: HIGH, connections: 8 },
@@ -77,7 +77,7 @@ pub const SETTINGS: [Setting; 4] = [
 ];
 
 impl Setting {
-    /// In words.
+    /// Description.
     pub fn title(self) -> String {
         format!("{} connections, {} MB", self.connections, self.memory / 1_000_000)
     }
@@ -87,15 +87,15 @@ impl Setting {
     }
 }
 
-/// Losses that are tried at low memory with four connections, beside the default.
+/// Losses tried with low memory and four connections, in addition to the default.
 pub const LOSSES: [f64; 6] = [0.0, 0.0002, 0.001, 0.002, 0.01, 0.02];
 
-/// How much.
+/// Extent of the measurements.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Grid {
-    /// Runs of 400 s, as the paper's.
+    /// Runs of 400 s, as in the paper.
     Full,
-    /// Runs of 60 s with a change every 15 s, and only the ends of the losses.
+    /// Runs of 60 s with a change every 15 s, and only the smallest and largest loss.
     Quick,
 }
 
@@ -118,22 +118,22 @@ impl Grid {
     }
 }
 
-/// The loss of the settings beside which others are tried.
+/// Loss of the four settings.
 fn usual_loss(work: &Work<'_>) -> Result<f64, RunError> {
     let settings = work.settings(&Sockbuf, &Settings::defaults(&Sockbuf));
     Ok(probability("loss", settings.text("loss"))?)
 }
 
-/// What was measured.
+/// All measurements.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Measured {
     cells: Vec<((Setting, Contender), Outcome)>,
     losses: Vec<((f64, Contender), Outcome)>,
-    /// Of the cells.
+    /// Loss of the cells of the four settings.
     usual_loss: f64,
 }
 
-/// A metric of the experiment by its name.
+/// Name of a metric of the experiment.
 pub type Name = &'static str;
 
 /// Sent throughput of the striped connection.
@@ -148,11 +148,11 @@ pub const BUFFER: Name = "striped_buffer_mean_bytes";
 pub const PEAK: Name = "pool_peak_bytes";
 
 impl Measured {
-    /// Runs every cell, `runs` times (at least once).
+    /// Makes `work.runs` runs (at least one) of every cell.
     ///
     /// # Errors
     ///
-    /// The first run that could not be made.
+    /// The first failed run.
     pub fn run(grid: Grid, work: &Work<'_>) -> Result<Self, RunError> {
         let run = |settings: &Settings| experiment::run(&Sockbuf, settings, work);
         let pairs = SETTINGS.iter().flat_map(|s| CONTENDERS.map(|c| (*s, c))).collect::<Vec<_>>();
@@ -172,28 +172,27 @@ impl Measured {
         })
     }
 
-    /// Runs that [`Measured::run`] makes.
+    /// Number of runs that [`Measured::run`] makes.
     pub fn planned(grid: Grid, runs: usize) -> usize {
         (SETTINGS.len() + grid.losses().len()) * CONTENDERS.len() * runs
     }
 
-    /// What came out of a cell.
+    /// Results of a cell.
     ///
     /// # Panics
     ///
-    /// If the setting is none of [`SETTINGS`].
+    /// The setting is not one of [`SETTINGS`].
     pub fn outcome(&self, setting: Setting, contender: Contender) -> &Outcome {
         let found = self.cells.iter().find(|(cell, _)| *cell == (setting, contender));
         &found.expect("every cell was run").1
     }
 
-    /// A metric of a cell.
+    /// Summary of a metric in a cell.
     pub fn summary(&self, setting: Setting, contender: Contender, name: Name) -> Option<Summary> {
         self.outcome(setting, contender).metric(name).summary
     }
 
-    /// The losses that were tried with four connections and low memory, the default among them, in
-    /// order.
+    /// Losses tried with four connections and low memory, including the default, ascending.
     pub fn losses(&self) -> Vec<f64> {
         let tried = self.losses.iter().filter(|(cell, _)| cell.1 == CONTENDERS[0]).map(|(cell, _)| cell.0);
         let mut losses: Vec<f64> = tried.chain([self.usual_loss]).collect();
@@ -201,13 +200,13 @@ impl Measured {
         losses
     }
 
-    /// What came out with four connections and low memory at a loss.
+    /// Results with four connections and low memory at a loss.
     pub fn with_loss(&self, loss: f64, contender: Contender) -> &Outcome {
         let found = self.losses.iter().find(|(cell, _)| *cell == (loss, contender));
         found.map_or_else(|| self.outcome(SETTINGS[2], contender), |(_, outcome)| outcome)
     }
 
-    /// A metric of one contender less that of another, run by run.
+    /// Difference of a metric between two mechanisms, run by run.
     pub fn difference(
         &self,
         setting: Setting,
@@ -218,7 +217,7 @@ impl Measured {
         stats::paired(&a, &b).ok()
     }
 
-    /// A metric of one contender by that of another, less 1, over paired runs.
+    /// Ratio of a metric between two mechanisms minus 1, over paired runs.
     pub fn gain(&self, setting: Setting, (a, b): (Contender, Contender), name: Name) -> Option<Summary> {
         gain(self.outcome(setting, a), self.outcome(setting, b), name)
     }

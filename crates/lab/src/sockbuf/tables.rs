@@ -1,4 +1,4 @@
-//! The numbers behind the figures, and the paired comparison with ATBT, as pages.
+//! The numbers behind the figures, and the paired comparison with ATBT, as tables of the report.
 
 use super::Sockbuf;
 use super::settings::{
@@ -9,7 +9,7 @@ use crate::plot::csv;
 use crate::reproduction;
 use crate::stats::Summary;
 
-/// Metrics of the pages: what is shown, and its unit's factor.
+/// Metrics of the tables: name, title, and factor of the unit.
 const SHOWN: [(Name, &str, f64); 8] = [
     (SENT, "Striped, sent, Mbit/s", 1e-6),
     (RECEIVED, "Striped, received, Mbit/s", 1e-6),
@@ -21,7 +21,7 @@ const SHOWN: [(Name, &str, f64); 8] = [
     ("settling_time_s", "Settling, s", 1.0),
 ];
 
-/// Every number as CSV.
+/// All numbers as CSV.
 pub fn csv(measured: &Measured) -> String {
     let mut text =
         csv::record(&["memory_byte", "connections", "tuner", "metric", "mean", "ci95", "min", "max"]);
@@ -45,7 +45,7 @@ pub fn csv(measured: &Measured) -> String {
     text
 }
 
-/// A page of each setting, the comparison, and the losses.
+/// Tables of each setting, of the comparison, and of the losses.
 pub fn pages(measured: &Measured, command: impl Fn(&[&str]) -> String) -> Vec<reproduction::Table> {
     let mut pages: Vec<reproduction::Table> =
         SETTINGS.iter().map(|setting| numbers(measured, *setting, &command)).collect();
@@ -159,7 +159,7 @@ fn against(measured: &Measured, setting: Setting, contender: Contender) -> Vec<S
     ]
 }
 
-/// A number with as many digits as its size asks for.
+/// A number with digits that suit its size.
 pub(super) fn rounded(value: f64) -> String {
     format!("{value:.*}", digits(value))
 }

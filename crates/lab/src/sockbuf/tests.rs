@@ -1,4 +1,4 @@
-//! What the experiment must come to. One seed for all, so that a failure can be had again.
+//! Tests of the experiment's results. One seed for all, so that a failure can be repeated.
 
 use anabranch_core::time::{Duration, Instant};
 use anabranch_sim::apps::{Outcome as Transfer, Sink};
@@ -60,13 +60,13 @@ fn without_single_connections_there_is_nothing_of_them() {
     let alone = ["connections=3", "duration=100s", "bandwidth_step=0s", "background=0bit/s", "loss=0"];
     let found = point(&alone).outcome(SEED, 0).expect("it runs");
     assert_eq!(found.single(), None);
-    // All of the links is to be had, but for headers and the windows' sawteeth. In the first 20 s
-    // the slow starts of the three flows decide, each of which overshoots.
+    // The links' whole rate is available, except for headers and the sawteeth of the windows. In
+    // the first 20 s the slow starts of the three flows dominate, each of which overshoots.
     assert!(found.striped_received() > 14e6, "{}", found.striped_received());
     assert!(found.striped_received() < 20e6, "{}", found.striped_received());
 }
 
-/// Paired runs, with little memory and with much, with few connections and with many.
+/// Paired runs with little and much memory, few and many connections.
 #[test]
 fn the_controller_brings_more_than_atbt_and_takes_less_from_others() {
     let ((measured, _), _) = measured();
@@ -80,7 +80,7 @@ fn the_controller_brings_more_than_atbt_and_takes_less_from_others() {
     }
 }
 
-/// An interface is gone for 10 s; no octet is lost, and no memory.
+/// An interface fails for 10 s; no byte and no memory is lost.
 #[test]
 fn a_handoff_loses_nothing() {
     for interface in ["wlan", "geo", "hsupa"] {
@@ -102,7 +102,7 @@ fn a_handoff_loses_nothing() {
                 network.sim.run_until(seconds(*second));
                 network.striped.latest(&network.sim).outcome == Transfer::Done
             });
-            // TIME-WAIT, which holds memory for a minute, is over, too.
+            // TIME-WAIT holds memory for a minute; it has ended, too.
             network.sim.run_until(seconds(end.unwrap_or(320) + 70));
             assert_eq!(network.sim.app::<Sink>(network.striped.sink).bytes(), octets, "{case}");
             let sender = network.striped.latest(&network.sim);
@@ -137,8 +137,8 @@ fn at_no_event_is_more_held_than_the_memory() {
     }
 }
 
-/// By two runs of 60 s what there is; both constants, a quarter to four times, one change of all
-/// rates; and how many runs were told of.
+/// Measurements of two runs of 60 s: both sets of constants, a quarter to four times, one change of
+/// all rates; with the number of runs that were reported.
 pub(crate) fn measured() -> &'static ((Measured, Vec<Response>), usize) {
     static MEASURED: Once<(Measured, Vec<Response>)> = Once::new();
     MEASURED.get(|work| {

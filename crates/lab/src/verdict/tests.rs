@@ -1,4 +1,4 @@
-//! Which evidence gives which verdict.
+//! Tests of the verdict for each kind of evidence.
 
 use super::*;
 
@@ -11,7 +11,7 @@ fn target(id: &str, value: Option<f64>, suspect: bool) -> Target {
     Target { value, suspect, ..Target::own(id.to_owned(), "", "a claim") }
 }
 
-/// One claim alone.
+/// The verdict on a single claim.
 fn alone(printed: Option<f64>, judged: Judged) -> Verdict {
     judge(vec![(target("x", printed, false), judged)]).swap_remove(0)
 }
@@ -24,7 +24,7 @@ fn runs(values: &[f64]) -> Option<Summary> {
     Summary::of(values).ok()
 }
 
-/// Eight runs around a mean, as far apart as is said.
+/// Eight runs around a mean, `apart` from each other.
 fn around(mean: f64, apart: f64) -> Option<Summary> {
     runs(&[-1.0, 1.0, -0.5, 0.5, -0.25, 0.25, -0.75, 0.75].map(|x| mean + apart * x))
 }
@@ -33,12 +33,12 @@ fn around(mean: f64, apart: f64) -> Option<Summary> {
 fn a_number_is_the_printed_one_on_either_side_or_is_not_or_the_runs_leave_it_open() {
     assert_eq!([91.0, 100.0, 109.0].map(|mean| number_is(mean, Some(2.0))), [Holds::Yes; 3]);
     assert_eq!([70.0, 85.0, 115.0, 130.0].map(|mean| number_is(mean, Some(2.0))), [Holds::No; 4]);
-    // More than the printed number is no better than less.
+    // A number above the printed one is no better than one below.
     assert_eq!(number_is(150.0, Some(2.0)), number_is(50.0, Some(2.0)));
-    // A wide interval proves neither: not what lies near, and not what lies far.
+    // A wide interval proves nothing: neither that a number is near, nor that it is far.
     assert_eq!([100.0, 115.0, 140.0].map(|mean| number_is(mean, Some(60.0))), [Holds::Open; 3]);
     assert_eq!(number_is(f64::NAN, None), Holds::Open);
-    // A printed 0.03 is whatever is rounded so.
+    // A printed 0.03 stands for every number that rounds to it.
     let small =
         |mean| alone(Some(0.03), Judged::number(Some(found(mean, Some(0.0001))), Tolerance::Mean)).holds;
     assert_eq!([0.0345, 0.0355].map(small), [Holds::Yes, Holds::No]);
@@ -73,13 +73,13 @@ fn a_bound_is_kept_by_the_whole_interval() {
     assert_eq!(alone(Some(10.0), Judged::at_most(None::<Figure>)).holds, Holds::Open);
 }
 
-/// Every kind of part can be so, be otherwise, and be left open.
+/// Every kind of part can hold, fail, and be left open.
 #[test]
 fn a_part_is_so_or_not_or_open() {
     let of = |part: Part| alone(None, Judged::parts(vec![part])).holds;
     assert_eq!(of(Part::effect("", around(5.0, 1.0), 1.0)), Holds::Yes);
-    // What cannot be as much as would matter is not so: equal runs, and a little that is not beyond
-    // doubt.
+    // A part fails if the relevant size is excluded: for equal runs, and for a small, insignificant
+    // difference.
     assert_eq!([0.0, 1.0].map(|matters| of(Part::effect("", runs(&[0.0; 8]), matters))), [Holds::No; 2]);
     assert_eq!(of(Part::effect("", around(0.1, 1.0), 1.0)), Holds::No);
     assert_eq!(of(Part::effect("", around(-5.0, 1.0), 0.0)), Holds::No);
@@ -110,7 +110,7 @@ fn a_claim_in_words_says_how_much_of_it_is_so() {
     assert_eq!(alone(None, Judged::parts(hopeless.to_vec())).holds, Holds::No);
 }
 
-/// With few runs a test leaves open what the means say; with no doubt both say the same.
+/// With few runs a test leaves open what the means show; without doubt both agree.
 #[test]
 fn by_the_means_alone_a_claim_is_what_it_would_be_without_doubt() {
     let number = |mean| {
@@ -133,13 +133,13 @@ fn by_the_means_alone_a_claim_is_what_it_would_be_without_doubt() {
     let verdicts = [&[1.0, 0.1][..], &[1.0, -1.0], &[-1.0, -1.0, 1.0], &[0.0]].map(parts);
     assert_eq!(verdicts.each_ref().map(Verdict::by_means), [Holds::Yes, Holds::Trend, Holds::No, Holds::No]);
     assert_eq!(verdicts.each_ref().map(Verdict::measure), [1.0, 0.5, 1.0 / 3.0, 0.0].map(Some));
-    // What would not be worth a claim is none.
+    // An irrelevant difference does not count.
     assert_eq!(parts(&[0.04]).by_means(), Holds::No);
     let near = |mean| alone(None, Judged::parts(vec![Part::within("", around(mean, 9.0), 0.5)])).by_means();
     assert_eq!([-0.4, 0.6].map(near), [Holds::Yes, Holds::No]);
     let nothing = alone(Some(1.0), Judged::unmeasured("no"));
     assert_eq!((nothing.by_means(), nothing.measure()), (Holds::Open, None));
-    // Where the runs leave no doubt the two rules agree.
+    // If the runs leave no doubt, the two rules agree.
     for mean in [50.0, 91.0, 109.0, 200.0] {
         let judged = Judged::number(Some(found(mean, Some(1e-9))), Tolerance::Mean);
         let verdict =
@@ -148,8 +148,8 @@ fn by_the_means_alone_a_claim_is_what_it_would_be_without_doubt() {
     }
 }
 
-/// One test of twenty whose probability is 3 % says nothing: one in twenty would come out so by
-/// chance alone.
+/// One of twenty tests with a probability of 3 % proves nothing: one in twenty would succeed by
+/// chance.
 #[test]
 fn tests_of_a_paper_count_together() {
     let doubtful = around(1.0, 1.9);
@@ -175,7 +175,7 @@ fn a_gain_exceeds_only_over_a_scheme_that_is_reproduced() {
     };
     assert_eq!(of(100.0, around(40.0, 1.0)), (Holds::Yes, true));
     assert_eq!(of(150.0, around(40.0, 1.0)), (Holds::Trend, false));
-    // The other's number is near, but so uncertain that it is none.
+    // The baseline's number is near the printed one, but too uncertain.
     assert_eq!(of(130.0, around(40.0, 1.0)), (Holds::Trend, false));
     assert_eq!(of(150.0, around(21.0, 1.0)), (Holds::Yes, false));
     // More than printed, but within the tolerance.
@@ -226,7 +226,7 @@ fn numbers_have_the_digits_that_say_something() {
     });
 }
 
-/// Claims of every kind with anything for what was found, and properties that hold for all.
+/// Properties that hold for claims of every kind with random evidence.
 mod properties {
     use proptest::prelude::*;
     use proptest::strategy::ValueTree;
@@ -234,12 +234,12 @@ mod properties {
 
     use super::*;
 
-    /// A claim with runs behind it, in a unit of its own.
+    /// A claim with its runs, in a unit of its own.
     #[derive(Clone, Debug)]
     struct Case {
         kind: usize,
         printed: f64,
-        /// By means of several quantities: the first is the number, the others are parts.
+        /// Means of several quantities by run: the first is the number, the others are parts.
         runs: Vec<Vec<f64>>,
     }
 
@@ -260,7 +260,7 @@ mod properties {
     }
 
     impl Case {
-        /// In another unit, of which `unit` are one.
+        /// The claim in another unit, in which numbers are `unit` times as large.
         fn judged(&self, unit: f64) -> (Target, Judged) {
             let scaled: Vec<_> = self
                 .runs
@@ -268,7 +268,7 @@ mod properties {
                 .map(|values| runs(&values.iter().map(|value| value * unit).collect::<Vec<_>>()))
                 .collect();
             let (number, printed) = (scaled[0], self.printed * unit);
-            // By how much each is above half of what is printed.
+            // How far each exceeds half of the printed number.
             let parts: Vec<Part> = self
                 .runs
                 .iter()
@@ -294,7 +294,7 @@ mod properties {
         judge(claims).iter().map(|verdict| verdict.holds).collect()
     }
 
-    /// Data for each rule bring about every verdict that the rule has.
+    /// The random data produce every verdict that a rule can give.
     #[test]
     fn every_rule_can_come_to_each_of_its_verdicts() {
         let mut runner = TestRunner::deterministic();
@@ -318,11 +318,11 @@ mod properties {
     proptest! {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-        /// Units, the order of the claims, and our protocol beside change nothing.
+        /// Units, the order of claims, and our protocol beside the paper's do not change a verdict.
         #[test]
         fn units_order_and_our_protocol_change_no_verdict(cases in proptest::collection::vec(cases(), 1..6), turn in 0usize..6, baseline in 80.0..120.0f64) {
             let claims = |unit: f64| {
-                // What every gain is over.
+                // The baseline of every gain.
                 let base = target("base", Some(100.0 * unit), false);
                 let judged = Judged::number(Some(found(baseline * unit, Some(unit))), Tolerance::Own(10.0 * unit));
                 let cases = cases.iter().map(|case| case.judged(unit));
@@ -342,15 +342,15 @@ mod properties {
             prop_assert_eq!(verdicts(beside.collect()), wanted);
         }
 
-        /// More tests make no more successes; without a test a claim is judged by itself.
+        /// More tests never cause more successes; a claim without tests is judged by itself.
         #[test]
         fn company_proves_nothing(one in cases(), others in proptest::collection::vec(cases(), 1..6)) {
             let alone = verdicts(vec![one.judged(1.0)])[0];
             let all = std::iter::once(&one).chain(&others).map(|case| case.judged(1.0)).collect();
             let among = verdicts(all)[0];
             prop_assert!(among != Holds::Yes || alone == Holds::Yes, "{alone:?} alone");
-            // A claim of several parts may be open alone, and in trend once one of them is seen not
-            // to hold.
+            // A claim with several parts may be open alone, and in trend once one part is found to
+            // fail.
             let is_number = one.kind < 5;
             prop_assert!(
                 !is_number || among != Holds::Trend || [Holds::Yes, Holds::Trend].contains(&alone),
@@ -361,7 +361,7 @@ mod properties {
             }
         }
 
-        /// A number is judged alike on either side, and farther off is never better.
+        /// A number is judged equally in both directions, and a larger deviation is never better.
         #[test]
         fn a_number_is_judged_by_how_far_it_is_off(off in 0.0..0.3f64, more in 0.0..0.3f64, half in 0.0..0.2f64) {
             let holds = |off: f64| {

@@ -1,5 +1,5 @@
-//! Channel access, round trips and packets for each path: sections V to VII of the paper on
-//! multipath TCP.
+//! Channel access, round-trip times and packets per path: sections V to VII of the multipath TCP
+//! paper.
 
 use anabranch_lab::plan::hops::{self, Hint, Phy};
 use anabranch_lab::plan::{csma, rtt, schedule};
@@ -24,13 +24,13 @@ impl From<Backoff> for Csma {
     }
 }
 
-/// Packets, queues, and the cellular network; and whether the equations are as printed.
+/// Packets, queues and the cellular network, and whether to use the equations as printed.
 #[derive(Clone, Copy, FromPyObject)]
 #[pyo3(from_item_all)]
 pub(super) struct Packets {
-    /// Octets.
+    /// Bytes.
     payload: u32,
-    /// Octets.
+    /// Bytes.
     header: u32,
     /// Packets.
     queue: Option<u32>,
@@ -49,7 +49,7 @@ impl From<Packets> for hops::Packets {
     }
 }
 
-/// The hops of a way: one value for each.
+/// The hops of a path: one value per hop.
 #[derive(Clone, FromPyObject)]
 #[pyo3(from_item_all)]
 pub(super) struct Hops {
@@ -73,7 +73,7 @@ fn named(phy: &str) -> Result<Phy, Fault> {
     })
 }
 
-/// A model's refusal, with what to do about it.
+/// Converts an error of the model, with a hint.
 fn refused(error: &ModelError) -> Fault {
     let fault = Fault::new(error.to_string());
     match hops::hint(error) {
@@ -83,7 +83,7 @@ fn refused(error: &ModelError) -> Fault {
     }
 }
 
-/// Back-off periods until a node gains the channel, and how likely it does.
+/// Back-off periods until a node gains the channel, and the probability that it does.
 #[pyfunction]
 pub(super) fn plan_csma(
     backoff: Backoff,
@@ -101,7 +101,7 @@ pub(super) fn plan_csma(
     Ok(answer.object().to_string())
 }
 
-/// Round-trip time over a way of 802.15.4 and cellular hops, and its parts.
+/// Round-trip time over a path of IEEE 802.15.4 and cellular hops, and its parts.
 #[pyfunction]
 pub(super) fn plan_rtt(there: Hops, back: Option<Hops>, won: bool, packets: Packets) -> PyResult<String> {
     let question = rtt::Question {
@@ -115,14 +115,14 @@ pub(super) fn plan_rtt(there: Hops, back: Option<Hops>, won: bool, packets: Pack
     Ok(answer.object().to_string())
 }
 
-/// A path: its hops or its times, and its window.
+/// A path, given by its hops or its times, with its window.
 #[derive(Clone, FromPyObject)]
 #[pyo3(from_item_all)]
 pub(super) struct Said {
     hops: Option<Hops>,
-    /// Links on the way, of which the limits of the window follow.
+    /// Number of links, from which the limits of the window follow.
     count: u32,
-    /// Round trip, first packet, each further one: seconds.
+    /// Round-trip time, time of the first packet, and time of each further packet, in seconds.
     times: Option<(f64, f64, f64)>,
     loss: f64,
     cwnd: Option<u32>,

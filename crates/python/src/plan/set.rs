@@ -1,4 +1,4 @@
-//! The latency of a SET transfer by number of gateways.
+//! Latency of a SET transfer for each number of gateways.
 
 use anabranch_lab::experiment;
 use anabranch_lab::plan::set::{self, Refusal};
@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 
 use crate::fault::Fault;
 
-/// One object for each combination of parameters of the experiment `set`.
+/// Returns one JSON object per combination of parameters of the experiment `set`.
 #[pyfunction]
 pub(super) fn plan_set(py: Python<'_>, assignments: Vec<String>, printed: bool) -> PyResult<Vec<String>> {
     Ok(py.detach(|| plan(&assignments, printed))?)

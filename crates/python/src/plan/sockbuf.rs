@@ -1,4 +1,4 @@
-//! The control loop of send buffers: section 3.2 of the paper on them.
+//! The control loop of send buffers: section 3.2 of the send-buffer paper.
 
 use anabranch_lab::plan::sockbuf::{self, Question};
 use anabranch_model::sockbuf::{Begin, Gains, ModelError};
@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 
 use crate::fault::Fault;
 
-/// The loop, and the step that it answers.
+/// Parameters of the loop and of the step of its demand.
 #[derive(Clone, FromPyObject)]
 #[pyo3(from_item_all)]
 pub(super) struct Loop {
@@ -16,17 +16,17 @@ pub(super) struct Loop {
     ki: Option<f64>,
     kd: Option<f64>,
     times: f64,
-    /// Octets.
+    /// Bytes.
     before: f64,
-    /// Octets.
+    /// Bytes.
     after: f64,
-    /// Octets.
+    /// Bytes.
     least: f64,
-    /// Octets.
+    /// Bytes.
     pool: f64,
     /// Cycles.
     lag: f64,
-    /// The controller is new when the step comes.
+    /// Whether the controller is new at the step.
     new: bool,
     cycles: usize,
     /// Seconds.
@@ -50,7 +50,7 @@ impl From<Loop> for Question {
     }
 }
 
-/// Gains, roots, overshoot and settling after a step of the demand.
+/// Gains, roots, overshoot and settling time after a step of the demand.
 #[pyfunction]
 pub(super) fn plan_sockbuf(py: Python<'_>, asked: Loop) -> PyResult<String> {
     let answer = py.detach(|| sockbuf::answer(asked.into()));

@@ -1,4 +1,4 @@
-//! The call of Python on whose behalf runs are made, and what a policy has raised in it.
+//! The call from Python for which runs are made, and the exception that a policy raised in it.
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,40 +9,39 @@ use pyo3::prelude::*;
 use super::lock;
 
 thread_local! {
-    /// On whose behalf this thread makes runs.
+    /// The call for which this thread makes runs.
     static HERE: RefCell<Option<Arc<Call>>> = const { RefCell::new(None) };
 }
 
-/// A call of Python that makes runs.
+/// A call from Python that makes runs.
 #[derive(Default, Debug)]
 pub(crate) struct Call {
     raised: Mutex<Option<PyErr>>,
     over: AtomicBool,
-    /// Identifiers, as Python has them, of the threads that make its runs and that Python knows.
+    /// Python's identifiers of the threads that make its runs and that Python knows.
     threads: Mutex<Vec<u64>>,
 }
 
-/// This thread makes runs on behalf of a call until this is dropped.
+/// Marks this thread as making runs for a call, until dropped.
 #[derive(Debug)]
 pub(crate) struct Entered(Option<Arc<Call>>);
 
 impl Call {
-    /// Lets this thread make runs on its behalf. A policy may itself make runs: that is another
-    /// call, inside of this one.
+    /// Marks this thread as making runs for the call. A policy may itself make runs: these belong
+    /// to another, nested call.
     pub(crate) fn enter(self: &Arc<Self>) -> Entered {
         Entered(HERE.replace(Some(self.clone())))
     }
 
-    /// Notes that Python knows this thread, for [`Call::interrupt`].
+    /// Records that Python knows this thread, for [`Call::interrupt`].
     pub(crate) fn join(&self, py: Python<'_>) -> PyResult<()> {
         let own = py.import("threading")?.call_method0("get_ident")?.extract()?;
         lock(&self.threads).push(own);
         Ok(())
     }
 
-    /// Ends the call, and has a method that runs at this moment in another thread raise
-    /// `KeyboardInterrupt`: it may loop for ever, and Python itself interrupts its main thread
-    /// only.
+    /// Ends the call, and raises `KeyboardInterrupt` in a method that is running on another thread.
+    /// Such a method may loop forever, and Python itself interrupts only its main thread.
     pub(crate) fn interrupt(&self, py: Python<'_>) -> PyResult<()> {
         self.end();
         let threads = std::mem::take(&mut *lock(&self.threads));
@@ -52,28 +51,28 @@ impl Call {
         py.import("anabranch._policies")?.call_method1("interrupt", (threads,)).map(drop)
     }
 
-    /// The call on whose behalf this thread makes runs.
+    /// The call for which this thread makes runs.
     pub(crate) fn here() -> Arc<Self> {
         HERE.with_borrow(|here| here.clone().unwrap_or_default())
     }
 
-    /// Runs are to be given up. Policies are called no more.
+    /// Ends the call: its runs stop, and its policies are not called again.
     pub(crate) fn end(&self) {
         self.over.store(true, Ordering::Relaxed);
     }
 
-    /// Runs are to be given up.
+    /// Whether the call has ended.
     pub(crate) fn is_over(&self) -> bool {
         self.over.load(Ordering::Relaxed)
     }
 
-    /// What a policy has raised.
+    /// Takes the exception that a policy raised.
     pub(crate) fn take(&self) -> Option<PyErr> {
         lock(&self.raised).take()
     }
 
-    /// Calls Python. What it raises ends the call, with a note of the `place`; of several in
-    /// parallel runs the first counts. `None` once the call is over.
+    /// Calls Python. An exception ends the call, with a note that names the `place`; of several in
+    /// parallel runs the first is kept. Returns `None` once the call has ended.
     pub(crate) fn python<T>(
         &self,
         place: impl Fn() -> String,
@@ -82,10 +81,10 @@ impl Call {
         if self.is_over() {
             return None;
         }
-        // At the interpreter's end there is no Python any more.
+        // While the interpreter is shutting down, Python cannot be called.
         let noted = |py: Python<'_>| {
             ask(py).inspect_err(|error| {
-                // A note is a courtesy: the error stands without it.
+                // If the note cannot be added, the exception is kept without it.
                 let _ = error.value(py).call_method1("add_note", (format!("in a policy: {}", place()),));
             })
         };

@@ -1,4 +1,4 @@
-//! Congestion control.
+//! Congestion controls written in Python.
 
 use std::sync::Arc;
 
@@ -12,12 +12,12 @@ use pyo3::types::PyString;
 use super::told::told;
 use super::{Call, Object, read};
 
-/// Makes the controller of a connection.
+/// Creates the controller of a connection.
 pub(super) fn make(number: usize, start: core::Start) -> Box<dyn Controller> {
     let call = Call::here();
     let (cwnd, ssthresh) = (start.cwnd, start.ssthresh);
     let mut stands = Stands { cwnd, ssthresh, ..Stands::default() };
-    // Without a class the run ends, and what the connection does until then is of no interest.
+    // Without the class the run ends, so any controller will do until then.
     let class = call.python(
         || "a new connection".to_owned(),
         |py| {
@@ -30,8 +30,8 @@ pub(super) fn make(number: usize, start: core::Start) -> Box<dyn Controller> {
     Box::new(Written { call, stands, class })
 }
 
-/// The methods that Python is told of. Their names are those of [`Controller`]; the order is that
-/// of `NAMES`.
+/// Methods that are passed to Python. The names are those of [`Controller`]; the order is that of
+/// `NAMES`.
 #[derive(Clone, Copy, Debug)]
 enum Method {
     Ack,
@@ -65,7 +65,7 @@ const NAMES: [&str; 13] = [
     "on_restart",
 ];
 
-/// What the simulator may ask for at any time, as the last method has left it.
+/// State that the simulator may ask for at any time, as of the last method call.
 #[derive(Clone, Copy, Debug, Default)]
 struct Stands {
     cwnd: u32,
@@ -74,7 +74,7 @@ struct Stands {
     limits_itself: bool,
 }
 
-/// An object and those of its methods that are not the base's, which do nothing.
+/// A class and those of its methods that override the base class, whose methods do nothing.
 #[derive(Debug)]
 struct Class {
     object: Object,
@@ -84,7 +84,7 @@ struct Class {
     wants_samples: bool,
 }
 
-/// Names of attributes, as Python has them.
+/// Interned attribute names.
 #[derive(Debug)]
 struct Names {
     cwnd: Py<PyString>,
@@ -116,7 +116,7 @@ impl Class {
         Ok(Self { object, methods, names, answers_marks, wants_samples })
     }
 
-    /// Reads how things stand after a method.
+    /// Reads the object's state after a method call.
     fn look(&self, py: Python<'_>, place: &str) -> PyResult<Stands> {
         let object = self.object.object.bind(py);
         let octets = |name: &Py<PyString>| {
@@ -142,7 +142,7 @@ impl Class {
     }
 }
 
-/// A controller that is written in Python.
+/// A controller written in Python.
 #[derive(Debug)]
 struct Written {
     call: Arc<Call>,
@@ -155,7 +155,7 @@ impl Written {
         self.class.as_ref().is_some_and(|class| class.methods[method as usize].is_some())
     }
 
-    /// Calls a method, if the class has it, and reads how things stand then.
+    /// Calls a method, if the class overrides it, and reads the state afterwards.
     fn tell<A: for<'py> PyCallArgs<'py>>(&mut self, method: Method, now: Instant, arguments: A) {
         let Some(class) = &self.class else { return };
         let Some(bound) = &class.methods[method as usize] else { return };
@@ -253,14 +253,14 @@ impl Controller for Written {
 }
 
 told! {
-    /// What a controller is made from.
+    /// Parameters of a new controller.
     Start(core::Start) {
         cwnd: u32, ssthresh: u32, mss: u32, seed: u32,
     }
 }
 
 told! {
-    /// What a controller may know of its connection.
+    /// What a controller can see of its connection.
     View(core::View) {
         mss: u32, in_flight: u32, limit: u32, initial_window: u32, least_ssthresh: u32, srtt: Option<f64>,
         min_rtt: Option<f64>, slow_start_divisor: u32, abe: bool,
@@ -303,7 +303,7 @@ told! {
 }
 
 told! {
-    /// A window and a threshold at some time.
+    /// Window and threshold at a time.
     Windows(core::Windows) {
         cwnd: u32, ssthresh: u32,
     }

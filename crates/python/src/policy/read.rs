@@ -1,11 +1,11 @@
-//! What policies say, read with suspicion.
+//! Reads and checks values that policies return.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyFloat, PyString};
 
 use crate::fault::Fault;
 
-/// Characters of a value in an error, at most.
+/// Limit on the characters of a value in an error.
 const LONGEST: usize = 80;
 
 /// A value as errors show it.
@@ -18,12 +18,12 @@ pub(super) fn shown(value: &Bound<'_, PyAny>) -> String {
     }
 }
 
-/// What errors call the class of a value.
+/// Name of a value's class in errors.
 pub(super) fn class(value: &Bound<'_, PyAny>) -> String {
     value.get_type().qualname().map_or_else(|_| "value".to_owned(), |name| name.to_string())
 }
 
-/// An attribute of a policy. `place` is the method that was called last.
+/// Reads an attribute of a policy. `place` is the method that was called last.
 pub(super) fn attribute<'py>(
     object: &Bound<'py, PyAny>,
     name: &Bound<'py, PyString>,
@@ -36,10 +36,10 @@ pub(super) fn attribute<'py>(
     })
 }
 
-/// A number of bytes. Fractions are cut off.
+/// Converts a value to a number of bytes; fractions are cut off.
 pub(super) fn octets(value: &Bound<'_, PyAny>) -> Option<u32> {
     let Ok(float) = value.cast::<PyFloat>() else {
-        // What is no Python float may be one of another library.
+        // A value that is no Python float may be a number of another library.
         return value.extract().ok().or_else(|| within(value.extract().ok()?));
     };
     within(float.extract().ok()?)
@@ -49,7 +49,7 @@ fn within(number: f64) -> Option<u32> {
     (0.0..f64::from(u32::MAX) + 1.0).contains(&number).then_some(number as u32)
 }
 
-/// The error of a value that cannot be: which method left it.
+/// Error for an invalid attribute; it names the method that set it.
 pub(super) fn refused(
     object: &Bound<'_, PyAny>,
     place: &str,
@@ -61,7 +61,7 @@ pub(super) fn refused(
     Fault::new(format!("{class}.{place} left `{name}` = {}: expected {expected}", shown(value))).into()
 }
 
-/// The error of a result that cannot be.
+/// Error for an invalid return value.
 pub(super) fn returned(class: &str, method: &str, value: &Bound<'_, PyAny>, expected: &str) -> PyErr {
     Fault::new(format!("{class}.{method} returned {}: expected {expected}", shown(value))).into()
 }

@@ -1,4 +1,4 @@
-//! Schedulers of Multipath TCP.
+//! Multipath TCP schedulers written in Python.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use super::told::told;
 use super::{Call, Object, read};
 
-/// Makes the scheduler of a connection.
+/// Creates the scheduler of a connection.
 pub(super) fn make(number: usize, (): ()) -> Box<dyn Scheduler> {
     let call = Call::here();
     let object =
@@ -16,7 +16,7 @@ pub(super) fn make(number: usize, (): ()) -> Box<dyn Scheduler> {
     Box::new(Written { call, object })
 }
 
-/// A scheduler that is written in Python.
+/// A scheduler written in Python.
 #[derive(Debug)]
 struct Written {
     call: Arc<Call>,
@@ -45,7 +45,7 @@ impl Scheduler for Written {
     }
 }
 
-/// What a result means; `None` if nothing, or a subflow that is not there.
+/// Converts a return value; `None` for none, or for a subflow that does not exist.
 fn understood(said: &Bound<'_, PyAny>, paths: &[core::PathView]) -> PyResult<Option<Pick>> {
     if said.is_none() {
         return Ok(Some(Pick::Wait));
@@ -76,7 +76,7 @@ told! {
 }
 
 told! {
-    /// A path that could take data.
+    /// A path that can take data.
     Subflow(core::PathView) {
         index: usize, service: Option<f64>, wait: f64, loss: f64, stuck: bool, rtt: f64, rttvar: f64,
         min_rtt: f64, mss: u32, cwnd: u32, ssthresh: u32, w_min: u32, w_max: u32, in_flight: u32, rto: f64,

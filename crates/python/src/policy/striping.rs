@@ -1,4 +1,4 @@
-//! Striping policies of SET.
+//! SET striping policies written in Python.
 
 use std::sync::Arc;
 
@@ -8,14 +8,14 @@ use pyo3::prelude::*;
 use super::told::told;
 use super::{Call, Object, read};
 
-/// Makes the striping policy of a transfer.
+/// Creates the striping policy of a transfer.
 pub(super) fn make(number: usize, (): ()) -> Box<dyn Striping> {
     let call = Call::here();
     let object = call.python(|| "a new transfer".to_owned(), |py| Object::make(py, number, "Striping", ()));
     Box::new(Written { call, object })
 }
 
-/// A striping policy that is written in Python.
+/// A striping policy written in Python.
 #[derive(Debug)]
 struct Written {
     call: Arc<Call>,

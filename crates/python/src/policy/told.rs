@@ -1,8 +1,8 @@
-//! Classes of what policies are told: the fields of a type of the core as attributes.
+//! Classes for the arguments of policies: fields of a type of the core as attributes.
 
 use anabranch_core::time::Duration;
 
-/// What Python has of a value: numbers as they are, times in seconds.
+/// The Python form of a value: numbers unchanged, times in seconds.
 pub(super) trait Tell {
     type Out;
     fn tell(self) -> Self::Out;
@@ -35,8 +35,8 @@ impl<T: Tell> Tell for Option<T> {
     }
 }
 
-/// A class of Python's around a type of the core, with an attribute for each of these fields, of
-/// the type that it has in Python. Other methods follow.
+/// Defines a Python class around a type of the core, with an attribute for each of these fields, of
+/// this Python type. Other methods may follow.
 macro_rules! told {
     ($(#[$doc:meta])* $class:ident($core:ty) { $($field:ident: $type:ty),* $(,)? } $($more:tt)*) => {
         $(#[$doc])*

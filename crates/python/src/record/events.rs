@@ -1,4 +1,4 @@
-//! An event log as a table, one row for each event.
+//! An event log as a table with one row per event.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use crate::fault::Fault;
 use crate::frame::Frame;
 
-/// Why a packet is gone, by the numbers of `anabranch_wire::eventlog::reason`.
+/// Reasons of losses, by their number in `anabranch_wire::eventlog::reason`.
 const REASONS: [&str; 10] = [
     "queue full",
     "channel",
@@ -23,9 +23,9 @@ const REASONS: [&str; 10] = [
     "waited in vain",
     "dropped early",
 ];
-/// Kinds of frames, by the numbers of `anabranch_wire::eventlog::frame`.
+/// Kinds of frames, by their number in `anabranch_wire::eventlog::frame`.
 const FRAMES: [&str; 5] = ["data", "ack", "rts", "cts", "wake-up"];
-/// What an application learns, by the numbers of `anabranch_wire::eventlog::stream`.
+/// Notifications of applications, by their number in `anabranch_wire::eventlog::stream`.
 const STREAMS: [(u8, &str); 8] = [
     (stream::ACCEPTED, "accepted"),
     (stream::OPENED, "opened"),
@@ -36,10 +36,10 @@ const STREAMS: [(u8, &str); 8] = [
     (stream::CLOSED + 3, "refused"),
     (stream::CLOSED + 4, "timed out"),
 ];
-/// Faults and changes, by the numbers of `anabranch_wire::eventlog::incident`.
+/// Faults and changes, by their number in `anabranch_wire::eventlog::incident`.
 const INCIDENTS: [&str; 5] = ["node down", "node up", "link down", "link up", "rate"];
 
-/// The events of a log as a table; how connections stand is left out, since time series have it.
+/// The events of a log as a table, without the states of connections, which time series contain.
 #[pyfunction]
 pub(crate) fn event_table(py: Python<'_>, log: Vec<u8>) -> PyResult<Frame> {
     let made = move || {
@@ -54,7 +54,7 @@ pub(crate) fn event_table(py: Python<'_>, log: Vec<u8>) -> PyResult<Frame> {
     Ok(py.detach(made)?)
 }
 
-/// Columns on their way, and what the log has described.
+/// Columns under construction, and the descriptions of the log.
 #[derive(Default)]
 struct Events {
     nodes: Vec<String>,
@@ -64,7 +64,7 @@ struct Events {
     rows: Vec<Row>,
 }
 
-/// One event. What it does not have is `None`.
+/// One event; fields that do not apply are `None`.
 #[derive(Default)]
 struct Row {
     time: f64,

@@ -7,7 +7,7 @@ use anabranch_sweep::table::Frame;
 
 use super::*;
 
-/// Makes a run and returns its time series, by name: those that have rows.
+/// Makes a run and returns its time series by name, without empty ones.
 pub(crate) fn series(
     scenario: &Scenario,
     files: &Files,

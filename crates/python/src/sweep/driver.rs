@@ -1,4 +1,4 @@
-//! Runs that others make: jobs are handed out as text, and their rows come back.
+//! Hands out runs as text jobs, and accepts the rows that others return.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::AtomicBool;
@@ -14,21 +14,21 @@ use crate::fault::Fault;
 use crate::policy::{self, Brought};
 use crate::work::work;
 
-/// What waits to be handed out, and what is out.
+/// Jobs waiting and handed out.
 #[derive(Default)]
 pub(crate) struct Lent {
     shard: Option<Shard>,
-    /// Points with runs that are due.
+    /// Points with missing runs.
     waiting: VecDeque<(usize, VecDeque<RunKey>)>,
-    /// Jobs that are out, by their numbers.
+    /// Jobs handed out, by number.
     out: BTreeMap<u64, (usize, Vec<RunKey>)>,
     next: u64,
-    /// Runs that were due when somebody looked.
+    /// Number of runs that were due at the last look.
     total: u64,
 }
 
 impl Inner {
-    /// Looks at all points.
+    /// Finds the missing runs of all points.
     pub(crate) fn begin(&self, shard: Shard) -> u64 {
         let state = &mut *self.state();
         state.lent = Lent { shard: Some(shard), ..Lent::default() };
@@ -38,7 +38,7 @@ impl Inner {
         state.lent.total
     }
 
-    /// Runs of one point, as text.
+    /// Takes runs of one point as a text job.
     pub(crate) fn take(&self, most: usize) -> Result<Option<(u64, String, usize)>, Fault> {
         let lent = &mut self.state().lent;
         let Some((point, runs)) = lent.waiting.front_mut() else { return Ok(None) };
@@ -54,8 +54,7 @@ impl Inner {
         Ok(Some((number, job.to_json(), count)))
     }
 
-    /// Takes the rows of a job, if they are those that it was to make. Rows that come twice count
-    /// once.
+    /// Accepts the rows of a job, if they match its runs. Rows that arrive twice count once.
     pub(crate) fn put(&self, number: u64, octets: &[u8]) -> Result<u64, Fault> {
         let state = &mut *self.state();
         let Some((point, runs)) = state.lent.out.remove(&number) else { return Ok(state.lent.total) };
@@ -77,7 +76,7 @@ impl Inner {
         Ok(state.lent.total)
     }
 
-    /// What is due at a point.
+    /// Finds the runs that are due at a point.
     fn look(&self, state: &mut State, point: usize) {
         let Some(shard) = state.lent.shard else { return };
         let due = self.sweep.due(&self.points[point], &state.store, shard);
@@ -88,7 +87,7 @@ impl Inner {
     }
 }
 
-/// Makes the runs of a job, on one thread, and returns their rows. Its scenario may name the
+/// Makes the runs of a job on one thread and returns their rows. Its scenario may name the custom
 /// policies in `brought`.
 #[pyfunction]
 pub(crate) fn work_job<'py>(

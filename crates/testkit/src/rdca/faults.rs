@@ -1,4 +1,4 @@
-//! One random run with everything that can go wrong, and whether nothing was lost in silence.
+//! One random run with all kinds of faults, which checks that nothing is lost without notice.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,30 +12,32 @@ use bytes::Bytes;
 use super::{Link, Source, Way, World};
 use crate::prng::Prng;
 
-/// What a run was like, and what came of it.
+/// Parameters and outcome of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Faults {
-    /// Packets that the sender has taken.
+    /// Number of packets that the sender accepted.
     pub accepted: usize,
-    /// Those of them that arrived.
+    /// Number of accepted packets that arrived.
     pub delivered: usize,
-    /// Those of them that the sender's application was told about: gone or unknown.
+    /// Number of accepted packets that were reported to the sender's application as gone or
+    /// unknown.
     pub told: usize,
-    /// Lives of the sink.
+    /// Number of starts of the sink.
     pub sinks: u32,
-    /// It ended as complete.
+    /// Whether the stream ended as complete.
     pub complete: bool,
-    /// Packets of data and of control that were sent.
+    /// Number of data packets sent.
     pub data: usize,
-    /// See `data`.
+    /// Number of control packets sent.
     pub control: usize,
 }
 
-/// The run of `seed`.
+/// Performs the run of `seed`.
 ///
 /// # Errors
 ///
-/// What was broken: a packet twice, out of order, altered, or lost and nobody was told.
+/// The violated guarantee: a packet was delivered twice, out of order or altered, or was lost
+/// without a report.
 pub fn fault_run(seed: u64) -> Result<Faults, String> {
     let mut prng = Prng::new(seed);
     let mut config = if prng.chance(30) { Config::paper() } else { Config::default() };
@@ -142,8 +144,8 @@ fn check(world: &World, sinks: u32, (data, control): (usize, usize)) -> Result<F
     })
 }
 
-/// What was delivered; between two packets of one stream none is left out but what was said to be
-/// gone.
+/// The delivered packets, after a check that between two packets of a stream only packets reported
+/// as gone are missing.
 fn in_order(world: &World) -> Result<BTreeMap<u32, Bytes>, String> {
     let mut delivered = BTreeMap::new();
     let mut next = None;

@@ -1,5 +1,5 @@
 //! Many senders behind one bottleneck whose rate and route change, with clocks that drift and jump;
-//! and what they make of it.
+//! measures utilisation and fairness.
 
 use anabranch_core::rdca::{Config, SenderEvent};
 use anabranch_core::time::{Duration, Instant};
@@ -7,72 +7,72 @@ use anabranch_core::time::{Duration, Instant};
 use super::{Link, Skew, Source, World};
 use crate::prng::Prng;
 
-/// What a run is like.
+/// Parameters of a run.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Case {
-    /// When each sender joins, ascending.
+    /// Time at which each sender joins, ascending.
     pub joins: Vec<Duration>,
     /// Packets per second that each application offers.
     pub offered: f64,
-    /// Packets per second that the bottleneck carries at first.
+    /// Initial capacity of the bottleneck, in packets per second.
     pub capacity: f64,
-    /// Packets that its queue holds.
+    /// Length of its queue in packets.
     pub queue: u64,
-    /// Least time from a sender to the sink at first; back it is 20 ms.
+    /// Initial minimum delay from a sender to the sink; the way back takes 20 ms.
     pub delay: Duration,
-    /// Losses of the channel, per mille.
+    /// Loss probability of the channel, per mille.
     pub loss: u64,
-    /// The senders' clocks.
+    /// Clocks of the senders.
     pub skews: Vec<Skew>,
-    /// What changes, one after the other, 40 s apart.
+    /// Changes, one after another, 40 s apart.
     pub changes: Vec<Change>,
 }
 
-/// A step.
+/// A change of the network.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Change {
-    /// The bottleneck carries so many packets per second from now on.
+    /// New capacity of the bottleneck, in packets per second.
     Capacity(f64),
-    /// The way to the sink takes so long from now on.
+    /// New delay to the sink.
     Delay(Duration),
-    /// The clock of each so many-th sender jumps by so many milliseconds.
+    /// The clock of every n-th sender jumps by this number of milliseconds.
     Clock(usize, i64),
 }
 
-/// From the last join to the first of it: the start phase adds a packet to the window in 0.4 s
-/// (section 3.3.1).
+/// Time from the last join to the first measured span: the start phase adds a packet to the window
+/// in 0.4 s (section 3.3.1).
 const JOIN: Duration = Duration::from_secs(40);
-/// From a change to what is judged.
+/// Time from a change to the start of its measured span.
 const SETTLE: Duration = Duration::from_secs(10);
-/// What is judged after each change.
+/// Length of a measured span.
 const SPAN: Duration = Duration::from_secs(30);
 
-/// What was delivered in the 30 s that begin 10 s after a change.
+/// Result of one span: 30 s that begin 10 s after a change.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Judged {
-    /// The change before; `None`: the joins.
+    /// The change before the span; `None` for the joins.
     pub change: Option<Change>,
-    /// Of what the bottleneck carries, or the applications offer if that is less.
+    /// Delivered share of the bottleneck's capacity, or of the offered rate if that is less.
     pub utilisation: f64,
-    /// Jain's index over the senders.
+    /// Jain's fairness index of the senders.
     pub jain: f64,
 }
 
-/// What came of a run.
+/// Result of a run.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Steps {
-    /// Span by span.
+    /// Results in order of the spans.
     pub judged: Vec<Judged>,
-    /// Packets that a sender had taken and let go before they arrived.
+    /// Number of packets that senders accepted and gave up before they arrived.
     pub gone: u64,
-    /// Packets that found the bottleneck's queue full.
+    /// Number of packets dropped because the bottleneck's queue was full.
     pub overflows: u64,
-    /// Control packets of both sides for each packet delivered.
+    /// Number of control packets of both sides per delivered packet.
     pub control: f64,
 }
 
 impl Steps {
-    /// The least utilisation and the least fairness of all spans.
+    /// The lowest utilisation and the lowest fairness of all spans.
     pub fn worst(&self) -> (f64, f64) {
         let least = |of: fn(&Judged) -> f64| self.judged.iter().map(of).fold(f64::INFINITY, f64::min);
         (least(|judged| judged.utilisation), least(|judged| judged.jain))
@@ -80,8 +80,8 @@ impl Steps {
 }
 
 impl Case {
-    /// So many senders that join 37 ms apart, with clocks that agree, over a queue of 50 packets
-    /// and 20 ms each way.
+    /// A case with `senders` senders that join 37 ms apart, with equal clocks, a queue of 50
+    /// packets and 20 ms each way.
     pub fn plain(senders: u64, offered: f64, capacity: f64, changes: Vec<Change>) -> Self {
         let joins: Vec<_> = (0..senders).map(|i| Duration::from_millis(37) * i).collect();
         let skews = vec![Skew::default(); joins.len()];
@@ -97,14 +97,14 @@ impl Case {
         }
     }
 
-    /// The case of a seed, with at most so many senders.
+    /// The random case of a seed, with at most `most` senders.
     pub fn random(seed: u64, most: u64) -> Self {
         let mut prng = Prng::new(seed);
-        // As many small numbers as large ones.
+        // Draw small numbers as often as large ones.
         let senders = prng.pick(&[1, 2, 5, 10, 20, 50, 100, 200]).min(most);
         let senders = prng.range((senders / 2).max(1)..=senders);
         let share = |prng: &mut Prng| prng.pick(&[2.5, 5.0, 10.0, 20.0, 100.0]);
-        // Never less than 2 packets a second for each: the least rate is one.
+        // At least 2 packets per second for each sender, since 1 is the lowest rate.
         let capacity =
             |prng: &mut Prng| (share(prng) * senders as f64).clamp(10.0, 1000.0).max(2.0 * senders as f64);
         let delay = |prng: &mut Prng| Duration::from_millis(prng.pick(&[5, 20, 60, 150, 500, 1005]));

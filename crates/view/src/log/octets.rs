@@ -1,28 +1,28 @@
-//! Octets, numbers and texts of a log.
+//! Bytes, numbers and strings of a log.
 
 use std::io::{self, BufRead, Read};
 
-/// Why the next thing cannot be had.
+/// Why the next value cannot be read.
 #[derive(Debug)]
 pub(super) enum Fault {
-    /// The log ends before.
+    /// The log ends before it.
     End,
-    /// It cannot be.
+    /// It is invalid.
     Bad(&'static str),
     /// The file or pipe cannot be read.
     Io(io::Error),
 }
 
-/// A stream of octets and how many have been read of it.
+/// A stream of bytes that counts the bytes read.
 #[derive(Debug)]
 pub(super) struct Octets<R> {
     input: R,
     offset: u64,
 }
 
-/// Numbers of scripts are exact up to here; of times in nanoseconds that is some 104 days.
+/// Largest number that scripts represent exactly; as a time in nanoseconds, about 104 days.
 pub(super) const EXACT: u64 = anabranch_wire::eventlog::LONGEST;
-/// Octets of a text, at most.
+/// Limit on the length of a string, in bytes.
 const LONGEST_TEXT: u64 = 1 << 16;
 
 impl<R: BufRead> Octets<R> {
@@ -67,19 +67,19 @@ impl<R: BufRead> Octets<R> {
         Err(Fault::Bad("a number of more than 64 bits"))
     }
 
-    /// A number of at most 32 bits.
+    /// Reads a number of at most 32 bits.
     pub(super) fn small(&mut self) -> Result<u32, Fault> {
         u32::try_from(self.number()?).map_err(|_| Fault::Bad("a number of more than 32 bits"))
     }
 
-    /// A number less than `limit`.
+    /// Reads a number less than `limit`.
     #[inline]
     pub(super) fn below(&mut self, limit: u32, what: &'static str) -> Result<u32, Fault> {
         let number = self.number()?;
         if number < u64::from(limit) { Ok(number as u32) } else { Err(Fault::Bad(what)) }
     }
 
-    /// A number that is told by its difference from `before`, which it replaces.
+    /// Reads a number as its difference from `before`, and stores it there.
     #[inline]
     pub(super) fn next(&mut self, before: &mut i64) -> Result<i64, Fault> {
         let folded = self.number()?;
@@ -88,14 +88,14 @@ impl<R: BufRead> Octets<R> {
         Ok(*before)
     }
 
-    /// A number that a page can tell from the one before: see [`EXACT`].
+    /// Reads a number of at most [`EXACT`].
     pub(super) fn within(&mut self) -> Result<u64, Fault> {
         Some(self.number()?)
             .filter(|number| *number <= EXACT)
             .ok_or(Fault::Bad("a number of more than 53 bits"))
     }
 
-    /// As [`Octets::next`], no further from 0 than [`EXACT`].
+    /// Like [`Octets::next`], for numbers between -[`EXACT`] and [`EXACT`].
     pub(super) fn next_within(&mut self, before: &mut i64) -> Result<i64, Fault> {
         let number = self.next(before)?;
         let exact = number.unsigned_abs() <= EXACT;

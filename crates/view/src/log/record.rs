@@ -1,4 +1,4 @@
-//! Records and how each is read.
+//! Records of a log and how each is read.
 
 use std::io::BufRead;
 
@@ -8,40 +8,40 @@ use anabranch_wire::eventlog::{VERSION_2, frame, incident, packet as flag, reaso
 use super::octets::{EXACT, Fault};
 use super::{Figures, Places, Reader};
 
-/// What a log says next.
+/// A record of a log.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Record {
-    /// The run; comes first.
+    /// Description of the run; the first record.
     Run(Run),
-    /// The next node; nodes count from 0.
+    /// The next node; nodes are numbered from 0.
     Node(Node),
-    /// The next link, one way; links count from 0.
+    /// The next one-way link; links are numbered from 0.
     Link(Link),
-    /// The next flow, one way; flows count from 0.
+    /// The next one-way flow; flows are numbered from 0.
     Flow(Flow),
-    /// A flow is a subflow of a connection.
+    /// The flow is a subflow of a connection.
     Subflow {
-        /// The flow.
+        /// Number of the flow.
         flow: u32,
-        /// Number of the connection among those of several subflows, at either end.
+        /// Number of the multipath connection, at either end.
         group: u32,
-        /// Which of its subflows.
+        /// Number of the subflow in the connection.
         subflow: u32,
     },
-    /// A packet; one that was described before may be described again, and then the first holds.
+    /// A packet. It may be described again later; the first description holds.
     Packet(Packet),
-    /// Something happens, at a time in nanoseconds.
+    /// An event with its time in nanoseconds.
     Event(u64, Event),
 }
 
-/// A run.
+/// Description of a run.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Run {
-    /// What the scenario is called.
+    /// Name of the scenario.
     pub name: String,
-    /// What tells this scenario from others; may be empty.
+    /// Hash that identifies the scenario; may be empty.
     pub hash: String,
-    /// Root of all random streams.
+    /// Seed of the run.
     pub seed: u64,
     /// Number of the run.
     pub run: u64,
@@ -52,84 +52,84 @@ pub struct Run {
 /// A node.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Node {
-    /// Its name.
+    /// Name of the node.
     pub name: String,
-    /// What it is, in a word; may be empty.
+    /// Kind of the node, as one word; may be empty.
     pub kind: String,
-    /// Where it is, in metres east and north of the origin.
+    /// Position in metres east and north of the origin.
     pub position: Option<(f64, f64)>,
 }
 
-/// A link, one way.
+/// A one-way link.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Link {
-    /// The node where it begins.
+    /// Node at its start.
     pub from: u32,
-    /// The node where it ends.
+    /// Node at its end.
     pub to: u32,
-    /// What it leads over.
+    /// Medium of the link.
     pub over: Medium,
-    /// Rate in bit/s.
+    /// Bit rate in bit/s.
     pub rate: u64,
     /// Delay in nanoseconds.
     pub delay: u64,
 }
 
-/// Who talks to whom, one way.
+/// A one-way flow of packets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Flow {
-    /// The node that talks.
+    /// Node that sends the packets.
     pub source: u32,
-    /// To whom; `None` for all in reach.
+    /// Destination node; `None` for a broadcast.
     pub destination: Option<u32>,
-    /// Number of the transport: 6 is TCP, 17 UDP.
+    /// IP protocol number: 6 is TCP, 17 is UDP.
     pub protocol: u8,
-    /// The ports, source and destination.
+    /// Source and destination port.
     pub ports: (u32, u32),
 }
 
-/// A piece of a packet that was cut.
+/// A fragment of a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Piece {
-    /// Its first octet, counted from the first behind the IP header of the whole.
+    /// Offset of its first byte in the packet's IP payload.
     pub offset: u64,
-    /// Octets of it.
+    /// Length in bytes.
     pub len: u64,
-    /// Octets of the whole behind its IP header.
+    /// Length of the packet's whole IP payload, in bytes.
     pub whole: u64,
 }
 
 /// A packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Packet {
-    /// Its number in the run.
+    /// Number of the packet in the run.
     pub id: i64,
-    /// Its flow.
+    /// Flow of the packet.
     pub flow: u32,
-    /// Flags, as [`anabranch_wire::eventlog::packet`] has them.
+    /// Flags, as defined in [`anabranch_wire::eventlog::packet`].
     pub flags: u8,
-    /// Octets, IP header included.
+    /// Length in bytes, including the IP header.
     pub wire_len: u64,
-    /// Number of its path; 0 is the best at each node.
+    /// Number of its path; 0 is the best path at each node.
     pub path: u8,
-    /// Who has made it, if it was not its source.
+    /// Node that made the packet, if that is not its source.
     pub maker: Option<u32>,
-    /// Which piece of a whole it is, if it is one.
+    /// The fragment that this packet is, if it is one.
     pub piece: Option<Piece>,
-    /// Sequence number of a TCP segment, counted on past 32 bits from that of the flow's first.
+    /// Sequence number of a TCP segment, relative to the flow's first and extended beyond 32 bits.
     pub seq: i64,
-    /// Octets that a TCP segment carries.
+    /// Payload length of a TCP segment, in bytes.
     pub len: u64,
-    /// Acknowledgement number of a TCP segment, counted on in the same way.
+    /// Acknowledgement number of a TCP segment, extended in the same way.
     pub ack: i64,
-    /// The window field of a TCP segment, as it stands in the header.
+    /// Window field of the TCP header, unscaled.
     pub window: u64,
-    /// Data sequence number of the first octet, if it is said.
+    /// Data sequence number of the first byte, if the segment has one.
     pub dsn: Option<i64>,
 }
 
 impl Packet {
-    /// Sequence numbers that a TCP segment takes: its octets, and one each for SYN and FIN.
+    /// Sequence numbers that a TCP segment consumes: one per byte, and one each for SYN and FIN.
     pub(crate) fn seq_len(&self) -> i64 {
         let ends = self.flags & (flag::SYN | flag::FIN);
         self.len as i64 + i64::from(ends.count_ones())
@@ -139,142 +139,143 @@ impl Packet {
 /// A frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Frame {
-    /// Its sender.
+    /// Node that sends it.
     pub from: u32,
-    /// For whom; `None` for all.
+    /// Destination node; `None` for a broadcast.
     pub to: Option<u32>,
-    /// What it is, as [`anabranch_wire::eventlog::frame`] has it.
+    /// Kind of the frame, as defined in [`anabranch_wire::eventlog::frame`].
     pub kind: u8,
-    /// Flags, as [`anabranch_wire::eventlog::frame`] has them.
+    /// Flags, as defined in [`anabranch_wire::eventlog::frame`].
     pub flags: u8,
-    /// Nanoseconds from its beginning to its end, which is the event's time.
+    /// Duration in nanoseconds. The time of the event is the frame's end.
     pub nanos: u64,
-    /// Octets on the air, without preamble.
+    /// Length on the air in bytes, without the preamble.
     pub octets: u64,
-    /// The number of the packet in it, and which piece of that.
+    /// Number of the packet in the frame, and number of the piece of it.
     pub packet: Option<(i64, u64)>,
 }
 
-/// How a connection stands.
+/// State of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct State {
-    /// Congestion window, octets.
+    /// Congestion window, in bytes.
     pub cwnd: u64,
-    /// Slow-start threshold, octets; 0 is unbounded.
+    /// Slow-start threshold in bytes; 0 means unbounded.
     pub ssthresh: u64,
-    /// Smoothed round-trip time, microseconds; 0 is not measured.
+    /// Smoothed round-trip time in microseconds; 0 means not measured.
     pub srtt: u64,
-    /// Window that the peer offers, octets.
+    /// Window advertised by the peer, in bytes.
     pub peer_window: u64,
-    /// Octets sent and not acknowledged.
+    /// Bytes sent and not acknowledged.
     pub in_flight: u64,
-    /// Octets written and not sent.
+    /// Bytes written and not sent.
     pub unsent: u64,
-    /// Segments sent again.
+    /// Number of retransmitted segments.
     pub retransmissions: u64,
-    /// Retransmission time-outs.
+    /// Number of retransmission time-outs.
     pub timeouts: u64,
 }
 
-/// Something that happens.
+/// An event of a run.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Event {
-    /// A link has accepted a packet.
+    /// A link accepted a packet.
     Sent {
-        /// The link.
+        /// Number of the link.
         link: u32,
-        /// The packet.
+        /// Number of the packet.
         packet: i64,
     },
-    /// A packet has arrived at the end of a link.
+    /// A packet arrived at the end of a link.
     Received {
-        /// The link.
+        /// Number of the link.
         link: u32,
-        /// The packet.
+        /// Number of the packet.
         packet: i64,
     },
-    /// A link has lost a packet.
+    /// A link lost a packet.
     Lost {
-        /// The link.
+        /// Number of the link.
         link: u32,
-        /// The packet.
+        /// Number of the packet.
         packet: i64,
-        /// Why, as [`anabranch_wire::eventlog::reason`] has it.
+        /// Reason, as defined in [`anabranch_wire::eventlog::reason`].
         reason: u8,
     },
-    /// A node has thrown a packet away.
+    /// A node discarded a packet.
     Discarded {
-        /// The node.
+        /// Number of the node.
         node: u32,
-        /// The packet.
+        /// Number of the packet.
         packet: i64,
-        /// Why, as [`anabranch_wire::eventlog::reason`] has it.
+        /// Reason, as defined in [`anabranch_wire::eventlog::reason`].
         reason: u8,
     },
-    /// A cable's transmitter will begin with a packet later.
+    /// The transmitter of a cable will send a packet later.
     Waits {
-        /// The link.
+        /// Number of the link.
         link: u32,
-        /// The packet.
+        /// Number of the packet.
         packet: i64,
-        /// Nanoseconds from now; [`anabranch_wire::eventlog::LONGEST`] if that is not known yet.
+        /// Waiting time in nanoseconds; [`anabranch_wire::eventlog::LONGEST`] if it is not known
+        /// yet.
         nanos: u64,
     },
-    /// A frame has left the air.
+    /// The transmission of a frame ended.
     Frame(Frame),
-    /// How a connection stands from now on.
+    /// A connection has a new state.
     State {
-        /// What it sends.
+        /// Flow that the connection sends.
         flow: u32,
-        /// How it stands.
+        /// The new state.
         state: State,
     },
-    /// What an application learns of a connection.
+    /// A connection notified its application.
     Stream {
-        /// What the connection sends.
+        /// Flow that the connection sends.
         flow: u32,
-        /// What, as [`anabranch_wire::eventlog::stream`] has it.
+        /// Kind of notification, as defined in [`anabranch_wire::eventlog::stream`].
         what: u8,
     },
     /// A part of a file was written to a connection.
     Chunk {
-        /// What the connection sends.
+        /// Flow that the connection sends.
         flow: u32,
-        /// Octets that were written to the connection before.
+        /// Number of bytes written to the connection before.
         written_at: u64,
-        /// Where in the file.
+        /// Offset in the file.
         offset: u64,
-        /// Octets.
+        /// Length in bytes.
         len: u64,
     },
-    /// Something breaks, heals or changes.
+    /// A node or link failed, recovered or changed.
     Incident {
-        /// What, as [`anabranch_wire::eventlog::incident`] has it.
+        /// Kind of incident, as defined in [`anabranch_wire::eventlog::incident`].
         what: u8,
-        /// The node or link.
+        /// Number of the node or link.
         index: u32,
-        /// The new rate in bit/s, if that changes.
+        /// New bit rate in bit/s, if the rate changed.
         value: u64,
     },
     /// A line of text.
     Note {
-        /// The node that it is about.
+        /// Node that the line is about.
         node: Option<u32>,
-        /// The line.
+        /// The text.
         text: String,
     },
-    /// A node begins to move in a straight line, at a constant speed.
+    /// A node starts to move in a straight line at constant speed.
     Leg {
-        /// The node.
+        /// Number of the node.
         node: u32,
-        /// Nanoseconds until it is there.
+        /// Duration of the movement in nanoseconds.
         nanos: u64,
-        /// Where it goes, in metres.
+        /// Destination in metres.
         to: (f64, f64),
     },
-    /// The end.
+    /// End of the log.
     End {
-        /// How many events came before.
+        /// Number of events before it.
         events: u64,
     },
 }

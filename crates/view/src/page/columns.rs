@@ -1,27 +1,27 @@
-//! Tables as columns of numbers. Each number is of variable length, seven bits in each octet, the
-//! lowest first; in a column of differences it is what it is more than the one before, folded so
-//! that small ones of either sign are short.
+//! Tables as columns of numbers. A number has a variable length: seven bits per byte, lowest first.
+//! A column of differences stores each number minus its predecessor, with the sign folded into the
+//! lowest bit, so that small differences are short.
 
 use serde::Serialize;
 
 use crate::replay::{Fate, Loss, OnAir, Place, Repair, Replay};
 
-/// What the scripts know of a column.
+/// Description of a column for the scripts.
 #[derive(Debug, Serialize)]
 pub(super) struct Column {
     /// Table and name.
     name: &'static str,
-    /// How wide its numbers are in memory.
+    /// Width of its numbers in memory.
     kind: Kind,
-    /// How many there are.
+    /// Number of rows.
     rows: usize,
-    /// Octets in the packed columns.
+    /// Length of the packed column in bytes.
     octets: usize,
-    /// Numbers are told by differences.
+    /// The column stores differences.
     differences: bool,
 }
 
-/// What a number of a column takes in memory.
+/// Type of a column's numbers in memory.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum Kind {
@@ -30,7 +30,7 @@ enum Kind {
     F64,
 }
 
-/// Columns one after another.
+/// Packs columns one after another.
 #[derive(Default)]
 struct Packer {
     columns: Vec<Column>,
@@ -47,6 +47,8 @@ impl Packer {
         let folded = rows.iter().map(|row| {
             let number = number(row);
             let difference = number - std::mem::replace(&mut before, number);
+            // Zigzag: the sign moves to the lowest bit, so that a small negative number is short as
+            // well.
             (difference << 1 ^ difference >> 63) as u64
         });
         self.column(name, kind, true, folded);
@@ -72,13 +74,14 @@ impl Packer {
     }
 }
 
-/// All tables of a replay.
+/// Packs all tables of a replay.
 pub(super) fn pack(replay: &Replay) -> (Vec<Column>, Vec<u8>) {
     use Kind::{F64, U8, U32};
     let mut p = Packer::default();
 
     let packets = &replay.packets;
     p.differences("packet.made", F64, packets, |s| s.made as i64);
+    // 0 means that the packet did not arrive, so durations are stored plus 1.
     p.plain("packet.took", F64, packets, |s| s.done.map_or(0, |done| done - s.made + 1));
     p.differences("packet.flow", U32, packets, |s| s.packet.flow.into());
     p.plain("packet.flags", U8, packets, |s| s.packet.flags.into());
@@ -134,7 +137,7 @@ pub(super) fn pack(replay: &Replay) -> (Vec<Column>, Vec<u8>) {
     p.plain("change.what", U8, changes, |c| c.what.into());
     p.plain("change.index", U32, changes, |c| c.index.into());
 
-    // Millimetres are as much as a map can show.
+    // The map shows no more than millimetres.
     let legs = &replay.legs;
     let millimetres = |metres: f64| (metres * 1000.0).round() as i64;
     p.differences("leg.start", F64, legs, |l| l.start as i64);
@@ -157,8 +160,8 @@ pub(super) fn pack(replay: &Replay) -> (Vec<Column>, Vec<u8>) {
     (p.columns, p.octets)
 }
 
-/// The sequence number of the first segment of each flow, and that of the flow back: what numbers
-/// on the page count from.
+/// Sequence number of the first segment of each flow and of its reverse flow, relative to which the
+/// page shows numbers.
 fn first_numbers(replay: &Replay) -> Vec<(i64, i64)> {
     let mut firsts: Vec<Option<i64>> = vec![None; replay.flows.len()];
     let mut acks: Vec<Option<i64>> = vec![None; replay.flows.len()];
@@ -166,7 +169,8 @@ fn first_numbers(replay: &Replay) -> Vec<(i64, i64)> {
         let flow = seen.packet.flow as usize;
         firsts[flow].get_or_insert(seen.packet.seq);
         if seen.packet.flags & anabranch_wire::eventlog::packet::ACK != 0 {
-            // The first acknowledgement is of a SYN or, in a part of a log, of what came before.
+            // The first acknowledgement is of a SYN or, in a part of a log, of a segment before
+            // that part.
             acks[flow].get_or_insert(seen.packet.ack - 1);
         }
     }
@@ -181,7 +185,7 @@ fn place(loss: &Loss) -> (u64, u64) {
     }
 }
 
-/// Which repair it was, by what, and how long after the loss.
+/// Kind of repair, by which flow or node, and how long after the loss.
 fn repair(loss: &Loss) -> (u64, u64, u64) {
     let after = |at: u64| at - loss.at;
     match loss.repair {

@@ -1,4 +1,4 @@
-//! Octets as text (RFC 4648 section 4).
+//! Bytes as text (RFC 4648, section 4).
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 

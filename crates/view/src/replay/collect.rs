@@ -1,4 +1,4 @@
-//! Collecting: packets meet their links, and what happens more than once finds what it is about.
+//! Collects records into a replay: assigns packets to links, and events to what they concern.
 
 use std::collections::BTreeMap;
 
@@ -8,23 +8,23 @@ use super::repair::{Loss, Place, Repair};
 use super::{Change, Chunk, Fate, Flight, Happening, Leg, OnAir, Part, Replay, Seen};
 use crate::log::{Event, Frame, LogError, Medium, Packet, Record};
 
-/// Notes that a page has, at most; further ones are counted.
+/// Limit on the notes of a page; further ones are only counted.
 const HAPPENINGS: usize = 20_000;
 
-/// What is collected so far.
+/// State of the collection.
 pub(super) struct Collector {
     replay: Replay,
     part: Part,
     now: u64,
-    /// Packets by their numbers in the run.
+    /// Indices of packets, by their numbers in the run.
     places: BTreeMap<i64, u32>,
     /// Packets on links.
     open: BTreeMap<(u32, u32), Flight>,
-    /// Links over the air, by their ends.
+    /// Radio links, by their end nodes.
     on_air: BTreeMap<(u32, u32), u32>,
-    /// What each flow has sent: the end of the highest octets.
+    /// For each flow, the end of the highest bytes sent.
     highest: Vec<Option<i64>>,
-    /// The last leg of each node that moves.
+    /// Index of the last leg of each moving node.
     legs: BTreeMap<u32, usize>,
     over: bool,
 }
@@ -83,10 +83,10 @@ impl Collector {
         if rows as u64 > limit { Err(LogError::TooMuch { limit }) } else { Ok(()) }
     }
 
-    /// All that was there, in order.
+    /// Ends the collection and orders the tables.
     pub(super) fn finish(mut self) -> Replay {
         let end = self.now;
-        // What still waits for the air does so beyond the end.
+        // Packets still on a link stay there beyond the end.
         let under_way = self.open.into_values();
         self.replay.flights.extend(under_way.map(|f| Flight { end, leaves: f.leaves.min(end + 1), ..f }));
         let replay = &mut self.replay;
@@ -114,11 +114,11 @@ impl Collector {
             again = highest.is_some_and(|highest| packet.seq < highest);
             *highest = Some(highest.map_or(end, |highest| highest.max(end)));
         }
-        // The event that is about it follows: its time is not known yet.
+        // The time is unknown until the packet's first event, which follows.
         self.replay.packets.push(Seen { packet, made: UNKNOWN, done: None, again });
     }
 
-    /// A packet by its number; `None` if the log never described it.
+    /// Index of a packet; `None` if the log does not describe it.
     fn place(&mut self, id: i64) -> Option<u32> {
         let place = self.places.get(&id).copied()?;
         let seen = &mut self.replay.packets[place as usize];
@@ -133,10 +133,12 @@ impl Collector {
         match event {
             Event::Sent { link, packet } => {
                 if let Some(packet) = self.place(packet) {
-                    // Over the air it begins with its first frame.
+                    // On a radio link, transmission starts with the first frame.
                     let cable = self.replay.links[link as usize].over == Medium::Cable;
                     let leaves = if cable { at } else { u64::MAX };
                     let flight = Flight { link, packet, sent: at, leaves, end: at, fate: Fate::UnderWay };
+                    // The packet is on this link again, and the log has no end of its first flight:
+                    // count that flight as lost.
                     if let Some(before) = self.open.insert((link, packet), flight) {
                         self.close(before, Fate::Lost(reason::CHANNEL));
                     }
@@ -154,6 +156,7 @@ impl Collector {
                 if let Some(packet) = self.place(packet) {
                     match self.open.remove(&(link, packet)) {
                         Some(flight) => self.close(flight, Fate::Lost(reason)),
+                        // The link refused the packet, so it was never on the link.
                         None => {
                             let fate = Fate::Lost(reason);
                             let refused = Flight { link, packet, sent: at, leaves: at, end: at, fate };
@@ -204,7 +207,7 @@ impl Collector {
 
     fn received(&mut self, link: u32, packet: i64) {
         let Some(packet) = self.place(packet) else { return };
-        // A packet that comes twice was sent once.
+        // A duplicated packet was sent once, so its second arrival has no flight.
         if let Some(flight) = self.open.remove(&(link, packet)) {
             self.close(flight, Fate::Arrived);
         }
@@ -229,7 +232,7 @@ impl Collector {
         let (start, end) = (self.now.saturating_sub(frame.nanos), self.now);
         let packet = frame.packet.and_then(|(id, _)| self.place(id));
         if let Some(packet) = packet {
-            // The packet's first frame ends its time in the queue.
+            // The first frame of a packet ends its time in the queue.
             let link = frame.to.and_then(|to| self.on_air.get(&(frame.from, to)));
             if let Some(flight) = link.and_then(|link| self.open.get_mut(&(*link, packet))) {
                 flight.leaves = flight.leaves.min(start.max(flight.sent));
@@ -264,7 +267,7 @@ impl Collector {
         format!("{}:{} to {to}:{}", self.node_name(flow.source), flow.ports.0, flow.ports.1)
     }
 
-    /// Nodes say themselves that they fail and recover.
+    /// Text of an incident; `None` for nodes, which log their own failure and recovery.
     fn incident_words(&self, what: u8, index: u32, value: u64) -> Option<String> {
         let words = match what {
             incident::LINK_DOWN => "is down".to_owned(),
@@ -277,7 +280,7 @@ impl Collector {
     }
 }
 
-/// Nothing has happened to a packet yet.
+/// Time of a packet without an event so far.
 const UNKNOWN: u64 = u64::MAX;
 
 fn stream_words(what: u8) -> &'static str {
@@ -295,18 +298,18 @@ fn stream_words(what: u8) -> &'static str {
     }
 }
 
-/// Forgets what was over before a time, and the packets that nothing is left of.
+/// Removes what ended before `from`, and packets that nothing refers to any more.
 fn forget_before(replay: &mut Replay, from: u64) {
     replay.flights.retain(|f| f.end >= from);
     replay.frames.retain(|f| f.end >= from);
     replay.losses.retain(|l| l.at >= from);
     replay.chunks.retain(|c| c.at >= from);
-    // Those that have arrived by then stand where they are.
+    // Nodes that arrived before `from` start at their destination.
     for node in 0..replay.nodes.len() {
         replay.nodes[node].position = replay.place(node as u32, from);
     }
     replay.legs.retain(|leg| leg.end > from);
-    // The last state before is that at the beginning.
+    // The last state before `from` is the state at the start.
     let mut later = replay.states.iter().skip(1).map(|s| Some((s.0, s.1))).chain([None]);
     let states: Vec<_> = replay
         .states
@@ -323,6 +326,7 @@ fn forget_before(replay: &mut Replay, from: u64) {
     let of_frames = replay.frames.iter().filter_map(|f| f.packet);
     let of_losses = replay.losses.iter().map(|l| l.packet);
     of_flights.chain(of_frames).chain(of_losses).for_each(|p| kept[p as usize] = true);
+    // Removing packets shifts the others, so all indices into `packets` are renumbered.
     let mut places = Vec::with_capacity(kept.len());
     let mut next = 0;
     for kept in &kept {

@@ -1,5 +1,5 @@
-//! Where losses were repaired. What was lost was repaired by the first packet after it that brought
-//! the same octets to the destination, whoever made that and whichever way it took.
+//! Finds where losses were repaired. A loss counts as repaired by the first later packet that
+//! brought the same bytes to the destination, whichever node made it and whichever path it took.
 
 use std::collections::BTreeMap;
 
@@ -7,94 +7,95 @@ use anabranch_wire::eventlog::{frame, packet as flag};
 
 use super::{Chunk, Replay, Seen};
 
-/// Where something was lost.
+/// Place of a loss.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Place {
-    /// On a link.
+    /// On this link.
     Link(u32),
-    /// At a node.
+    /// At this node.
     Node(u32),
-    /// On the air: a frame that nobody received.
+    /// On the air: no node received the frame.
     Air {
-        /// Its sender.
+        /// Node that sent the frame.
         from: u32,
-        /// For whom it was.
+        /// Destination of the frame; `None` for a broadcast.
         to: Option<u32>,
     },
 }
 
-/// Where a loss was repaired, and when, in nanoseconds.
+/// Place and time of a repair. Times are in nanoseconds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Repair {
-    /// Nowhere, until the log ended.
+    /// Not repaired before the log ended.
     None,
-    /// By its source, on the same connection.
+    /// Its source retransmitted it on the same connection.
     EndToEnd {
-        /// When its copy arrived.
+        /// Arrival of the retransmission.
         at: u64,
     },
-    /// By a node on the way that had it cached.
+    /// A node on the path retransmitted it from its cache.
     LocalCache {
         /// The node.
         node: u32,
-        /// When its copy arrived.
+        /// Arrival of the retransmission.
         at: u64,
     },
-    /// By another subflow of the connection.
+    /// Another subflow of the connection carried the bytes.
     OtherSubflow {
-        /// What that sends.
+        /// The other subflow.
         flow: u32,
-        /// When the octets arrived.
+        /// Arrival of the bytes.
         at: u64,
     },
-    /// By the session layer, through another gateway.
+    /// The session layer sent the bytes through another gateway.
     Session {
-        /// The connection that brought the octets of the file.
+        /// The flow that carried the bytes of the file.
         flow: u32,
-        /// When they arrived.
+        /// Arrival of the bytes.
         at: u64,
     },
-    /// By the link layer, which sent the frame again.
+    /// The link layer retransmitted the frame.
     LinkLayer {
-        /// When it was received.
+        /// Time when the frame was received.
         at: u64,
     },
-    /// The octets were there before, or this packet was: nothing was missing.
+    /// The bytes, or this very packet, had arrived before: nothing was missing.
     NotMissing,
-    /// It was an acknowledgement, which the next one makes up for, or nothing that TCP repeats.
+    /// No repair is needed: the packet is an acknowledgement, which a later one replaces, or
+    /// carries nothing that TCP retransmits.
     NotNeeded,
-    /// The link layer gave the frame up: the packet in it is a loss of its own.
+    /// The link layer gave up the frame. The loss of its packet is a separate loss.
     GivenUp,
 }
 
-/// Something was lost.
+/// A loss.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Loss {
-    /// When, in nanoseconds.
+    /// Time in nanoseconds.
     pub at: u64,
-    /// Where.
+    /// Place of the loss.
     pub place: Place,
-    /// The packet, by its place in [`Replay::packets`].
+    /// Index of the packet in [`Replay::packets`].
     pub packet: u32,
-    /// Why, as [`anabranch_wire::eventlog::reason`] has it; `None` for a frame.
+    /// Reason, as defined in [`anabranch_wire::eventlog::reason`]; `None` for a frame.
     pub reason: Option<u8>,
-    /// Where it was repaired.
+    /// Repair of the loss.
     pub repair: Repair,
 }
 
-/// Octets that have arrived at the destination of a flow.
+/// Bytes that arrived at the destination of a flow.
 #[derive(Clone, Copy, Debug)]
 struct Arrived {
-    /// The first, and how many: sequence numbers, data sequence numbers, or octets of a file.
+    /// First byte and length, as sequence numbers, data sequence numbers, or offsets in a file.
     start: i64,
     len: i64,
     at: u64,
-    /// Who has brought them: a flow.
+    /// Flow that brought the bytes.
     flow: u32,
     maker: Option<u32>,
 }
 
-/// What has arrived, in the order of its first octets.
+/// Arrivals, ordered by first byte.
 #[derive(Debug, Default)]
 struct Arrivals {
     rows: Vec<Arrived>,
@@ -111,15 +112,17 @@ impl Arrivals {
         self.rows.sort_by_key(|row| (row.start, row.at));
     }
 
-    /// Whatever has brought `octet`.
+    /// All arrivals that contain `octet`.
     fn with(&self, octet: i64) -> impl Iterator<Item = &Arrived> {
+        // Rows are ordered by start, and none is longer than `longest`: earlier rows cannot reach
+        // `octet`.
         let first = self.rows.partition_point(|row| row.start <= octet.saturating_sub(self.longest));
         let near = self.rows[first..].iter().take_while(move |row| row.start <= octet);
         near.filter(move |row| octet < row.start.saturating_add(row.len))
     }
 }
 
-/// Finds where each loss was repaired, and puts losses in order.
+/// Finds the repair of each loss, and orders the losses.
 pub(super) fn find(replay: &mut Replay) {
     replay.losses.sort_by_key(|loss| (loss.at, loss.packet));
     if replay.losses.is_empty() {
@@ -139,20 +142,20 @@ pub(super) fn find(replay: &mut Replay) {
     }
 }
 
-/// What has arrived where.
+/// Index of all arrivals.
 struct Index<'a> {
     replay: &'a Replay,
-    /// By flow: sequence numbers.
+    /// Sequence numbers, by flow.
     segments: Vec<Arrivals>,
-    /// By connection of several subflows, and the node that sends: data sequence numbers.
+    /// Data sequence numbers, by multipath connection and sending node.
     data: BTreeMap<(u32, u32), Arrivals>,
-    /// By flow: chunks by what was written before.
+    /// Chunks by their offset in the flow, by flow.
     chunks: BTreeMap<u32, Vec<Chunk>>,
-    /// Octets of files, by the node where they have arrived.
+    /// Offsets in files, by the receiving node.
     files: BTreeMap<u32, Arrivals>,
-    /// Frames that were received: sender, packet, piece, when.
+    /// Reception times of frames, by sender, packet and piece.
     frames: BTreeMap<(u32, u32, u64), Vec<u64>>,
-    /// The sequence number of the SYN of each flow.
+    /// Sequence number of the SYN, by flow.
     first: Vec<Option<i64>>,
 }
 
@@ -181,7 +184,8 @@ impl<'a> Index<'a> {
     }
 
     fn add_packets(&mut self) {
-        // Octets of cut packets that have arrived, by flow, and the packet of which they are.
+        // Bytes of fragmented packets that have arrived, by flow, and the packet that they belong
+        // to.
         let mut cut: BTreeMap<u32, (i64, u64)> = BTreeMap::new();
         let mut pieces: BTreeMap<(u32, i64), u64> = BTreeMap::new();
         for seen in &self.replay.packets {
@@ -193,7 +197,7 @@ impl<'a> Index<'a> {
             if packet.flags & flag::SYN != 0 {
                 self.first[flow as usize].get_or_insert(packet.seq);
             }
-            // Pieces of one packet are described one after another, and the first has offset 0.
+            // The pieces of a packet are described one after another, and the first has offset 0.
             let whole = packet.piece.map(|piece| {
                 let group = cut.entry(flow).or_insert((packet.id, 0));
                 if piece.offset == 0 {
@@ -220,7 +224,7 @@ impl<'a> Index<'a> {
         }
     }
 
-    /// Octets of files that have arrived where their flows end.
+    /// Adds bytes of files, at the nodes where their flows end.
     fn add_files(&mut self) {
         for chunk in &self.replay.chunks {
             self.chunks.entry(chunk.flow).or_default().push(*chunk);
@@ -228,7 +232,7 @@ impl<'a> Index<'a> {
             let Some(destination) = self.replay.flows[chunk.flow as usize].destination else { continue };
             let start = first + 1 + chunk.written_at as i64;
             let last = start + chunk.len as i64 - 1;
-            // A chunk has arrived when its first and last octets have.
+            // A chunk has arrived when its first and its last byte have.
             let when = |octet| self.segments[chunk.flow as usize].with(octet).map(|row| row.at).min();
             if let (Some(a), Some(b)) = (when(start), when(last)) {
                 let (offset, len) = (chunk.offset as i64, chunk.len as i64);
@@ -243,8 +247,7 @@ impl<'a> Index<'a> {
 
     fn of_frame(&self, loss: &Loss) -> Repair {
         let Place::Air { from, .. } = loss.place else { return Repair::None };
-        // The row does not say which piece it was: any piece of the packet that is received after
-        // it is at hand.
+        // The loss does not name the lost piece; the frame that ended at its time does.
         let piece = self.piece_of(loss);
         let received = piece.and_then(|piece| self.frames.get(&(from, loss.packet, piece)));
         let Some(received) = received else { return Repair::GivenUp };
@@ -254,11 +257,12 @@ impl<'a> Index<'a> {
         }
     }
 
-    /// The piece in a frame that was missed.
+    /// The piece in a lost frame.
     fn piece_of(&self, loss: &Loss) -> Option<u64> {
         let frames = &self.replay.frames;
         let Place::Air { from, .. } = loss.place else { return None };
-        // A frame takes less than a second, and frames are in the order of their beginnings.
+        // Frames are ordered by start and last less than a second, so this skips only earlier
+        // frames.
         let near = frames.partition_point(|f| f.start + SECOND < loss.at);
         let missed = frames[near..].iter().take_while(|f| f.start <= loss.at);
         let mut missed =
@@ -272,10 +276,11 @@ impl<'a> Index<'a> {
         if packet.flags & flag::TCP == 0 || packet.seq_len() == 0 {
             return Repair::NotNeeded;
         }
+        // Another copy of this very packet reached the destination.
         if seen.done.is_some() && packet.piece.is_none() {
             return Repair::NotMissing;
         }
-        // Whatever brought the octets first has repaired it.
+        // The repair is whatever brought the bytes first.
         let ways = [self.on_the_flow(seen), self.on_another_subflow(seen), self.in_session(seen)];
         let first = ways.into_iter().flatten().min_by_key(|(at, _)| *at);
         first.map_or(Repair::None, |(at, repair)| if at <= loss.at { Repair::NotMissing } else { repair })
@@ -295,9 +300,10 @@ impl<'a> Index<'a> {
         Some((at, Repair::OtherSubflow { flow, at }))
     }
 
-    /// The octets of the file came on a connection to the same node, or to another gateway.
+    /// Looks for the file's bytes on a connection to the same node, or through another gateway.
     fn in_session(&self, seen: &Seen) -> Option<(u64, Repair)> {
         let flow = &self.replay.flows[seen.packet.flow as usize];
+        // The SYN takes one sequence number.
         let written = seen.packet.seq - self.first[seen.packet.flow as usize]? - 1;
         let chunks = self.chunks.get(&seen.packet.flow)?;
         let end = written + seen.packet.len.max(1) as i64;
@@ -314,5 +320,5 @@ impl<'a> Index<'a> {
     }
 }
 
-/// A second, in nanoseconds.
+/// A second in nanoseconds.
 const SECOND: u64 = 1_000_000_000;

@@ -1,10 +1,11 @@
-//! Small logs, written octet by octet: what a reader makes of each record, and what it refuses.
-//! Whole runs are read in `crates/cli/tests/it/replay`.
+//! Tests with small logs, written byte by byte: the result of each record, and what the reader
+//! refuses. `crates/cli/tests/it/replay` tests logs of whole runs.
 
 use anabranch_view::log::{Ending, LogError, Medium, Reader, Record};
 use anabranch_view::replay::{Fate, Part, Repair, Replay};
 
-/// A log: `a -> b`, a link of 1 Mbit/s and 5 ms each way, TCP both ways.
+/// The head of a log with nodes `a` and `b`, a link of 1 Mbit/s and 5 ms each way, and TCP flows
+/// both ways.
 pub(crate) fn head() -> Vec<u8> {
     let mut log = b"ABLOG\x01".to_vec();
     log.extend(b"\x01\x04name\x02ab\x07\x00\x031.0");
@@ -46,7 +47,7 @@ fn a_head_is_what_was_written() {
     assert_eq!((flow.source, flow.destination, flow.ports), (0, Some(1), (80, 81)));
 }
 
-/// Two packets are sent; the first is lost and sent again, the second waits a while.
+/// Two packets are sent. The first is lost and retransmitted, the second waits.
 #[test]
 fn a_packet_that_is_lost_is_repaired_by_its_copy() {
     let mut log = head();
@@ -56,7 +57,7 @@ fn a_packet_that_is_lost_is_repaired_by_its_copy() {
     log.extend([16, 0, 0, 2, 20, 0, 0, 0, 100]);
     log.extend([18, 50, 0, 2, 1]);
     log.extend([17, 60, 0, 2]);
-    // Ten octets back: the first ones again.
+    // Ten bytes back: the first bytes again.
     log.extend([6, 2, 0, 1, 50, 0, 19, 10, 9]);
     log.extend([16, 1, 0, 2]);
     log.extend([17, 40, 0, 2]);
@@ -72,7 +73,7 @@ fn a_packet_that_is_lost_is_repaired_by_its_copy() {
     assert_eq!((replay.losses[0].at, replay.losses[0].repair), (55, Repair::EndToEnd { at: 156 }));
     let moment = replay.at(60);
     assert_eq!((moment.queued, moment.under_way, moment.lost), (vec![1, 0], vec![0, 0], 1));
-    // Between the two nothing is under way; at the end all has arrived.
+    // Nothing is on the links between the two packets; at the end all packets have arrived.
     assert_eq!(replay.at(115).under_way, [0, 0]);
     assert_eq!(replay.at(156).arrived, 2);
 }
@@ -117,8 +118,7 @@ fn time_that_ends_in_the_middle_of_a_text_is_a_cut() {
     assert_eq!((replay.cut, replay.events), (Some(whole), 0));
 }
 
-/// A log of version 2: `b` goes 10 m to the east in 100 ns, and after 50 ns to the place where it
-/// began.
+/// A log of version 2: `b` moves 10 m east in 100 ns; after 50 ns it turns back to its start.
 fn moving() -> Vec<u8> {
     let mut log = head();
     log[5] = 2;
@@ -133,7 +133,7 @@ fn moving() -> Vec<u8> {
 #[test]
 fn a_node_goes_straight_until_its_next_leg() {
     let mut log = moving();
-    // A wake-up frame of 12 octets from the first node to the second.
+    // A wake-up frame of 12 bytes from the first node to the second.
     log.extend([21, 30, 0, 2, 4, 1, 20, 12]);
     log.extend([31, 50, 3]);
     let replay = Replay::read(log.as_slice(), Part::default()).expect("a log");
@@ -144,7 +144,7 @@ fn a_node_goes_straight_until_its_next_leg() {
     }
     assert_eq!(replay.place(0, 50), None);
     assert_eq!(replay.frames.len(), 1);
-    // A part begins with nodes where they are then.
+    // A part starts with the nodes where they are at that time.
     let part = Part { from: 45, ..Part::default() };
     let later = Replay::read(log.as_slice(), part).expect("a log");
     assert_eq!((later.place(1, 45), later.place(1, 95)), (Some((6.0, -2.0)), Some((6.0, -2.0))));
@@ -169,7 +169,7 @@ fn legs_and_wake_up_frames_are_of_version_2() {
     assert!(matches!(Replay::read(log.as_slice(), Part::default()), Err(LogError::Damaged { .. })));
 }
 
-/// What the page is given: the columns of legs, in millimetres.
+/// The page's data: the columns of legs, in millimetres.
 #[test]
 fn a_page_has_the_legs() {
     let replay = Replay::read(moving().as_slice(), Part::default()).expect("a log");

@@ -1,4 +1,4 @@
-//! Messages near the mark.
+//! Nearly valid messages.
 
 use anabranch_core::rdca::{Incarnation, Message, Range, RefuseReason, Seq, StreamId};
 use anabranch_wire::rdca::{
@@ -16,7 +16,7 @@ pub(super) struct Seen {
     pub time: TimeStamp,
 }
 
-/// The payload of each packet.
+/// Payload of each packet.
 pub(super) const PIECE: &[u8] = b"octets";
 
 fn near(octets: &mut Unstructured<'_>, mark: u32) -> Result<u32> {
@@ -65,7 +65,7 @@ fn report(octets: &mut Unstructured<'_>, seen: &Seen) -> Result<Report> {
     })
 }
 
-/// From a sink.
+/// A message from a sink.
 pub(super) fn down(octets: &mut Unstructured<'_>, seen: &Seen) -> Result<Message> {
     Ok(match octets.int_in_range(0..=11)? {
         0..=2 => Message::Confirm(report(octets, seen)?),
@@ -87,7 +87,7 @@ pub(super) fn down(octets: &mut Unstructured<'_>, seen: &Seen) -> Result<Message
     })
 }
 
-/// From a sender.
+/// A message from a sender.
 pub(super) fn up(octets: &mut Unstructured<'_>, seen: &Seen) -> Result<Message> {
     Ok(match octets.int_in_range(0..=15)? {
         0 | 1 => Message::Request(Request {
@@ -118,7 +118,7 @@ pub(super) fn up(octets: &mut Unstructured<'_>, seen: &Seen) -> Result<Message> 
     })
 }
 
-/// Whatever the octets say.
+/// An arbitrary message.
 fn anything(octets: &mut Unstructured<'_>) -> Result<Message> {
     let datagram = Bytes::copy_from_slice(octets.bytes(octets.len().min(30))?);
     Ok(decode(&datagram).unwrap_or(Message::Reset(StreamId(0))))

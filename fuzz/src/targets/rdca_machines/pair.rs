@@ -1,4 +1,5 @@
-//! Both over a channel that does anything with a datagram, and at the end nothing more.
+//! A sender and a sink over a channel that disturbs datagrams in every way, and at the end no
+//! longer does.
 
 use std::collections::BTreeSet;
 
@@ -73,7 +74,7 @@ pub(super) fn run(octets: &mut Unstructured<'_>, probe: &mut Probe) -> Result<()
     Ok(())
 }
 
-/// Any of those that are under way.
+/// Takes any of the datagrams on the way.
 fn take(octets: &mut Unstructured<'_>, messages: &mut Vec<Message>) -> Result<Option<Message>> {
     Ok(match messages.len() {
         0 => None,
@@ -140,7 +141,7 @@ impl Both {
         self.told.extend((0..range.len()).map(|i| (range.start + i).0));
     }
 
-    /// The channel is faultless from now on.
+    /// Runs to the end with a faultless channel.
     fn finish(&mut self, probe: &mut Probe) {
         self.sender.close(self.now);
         for _ in 0..20_000 {

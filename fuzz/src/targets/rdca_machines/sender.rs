@@ -1,4 +1,4 @@
-//! The sender against a sink that says anything.
+//! The sender against a sink that sends anything.
 
 use anabranch_core::rdca::{Incarnation, Message, Sender, SenderConfig, SenderEvent, Seq, StreamId};
 use anabranch_core::time::Instant;
@@ -58,7 +58,7 @@ impl Checked {
             7..=10 => {
                 let writable = self.sender.is_writable(*now);
                 let payload = Bytes::from(vec![0; octets.int_in_range(0..=30)?]);
-                // What is longer than a datagram is several packets.
+                // A write longer than a datagram becomes several packets.
                 let packets = self.config.pieces(payload.len()) as u32;
                 match self.sender.write(*now, payload) {
                     Ok(seq) => {

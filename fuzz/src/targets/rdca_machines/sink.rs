@@ -1,4 +1,4 @@
-//! The sink against senders that say anything.
+//! The sink against senders that send anything.
 
 use std::collections::BTreeMap;
 
@@ -64,12 +64,12 @@ pub(super) fn run(octets: &mut Unstructured<'_>, probe: &mut Probe) -> Result<()
     Ok(())
 }
 
-/// Nothing is left out, nothing comes twice, nothing comes outside of a stream.
+/// Checks that no packet is missing, delivered twice, or delivered outside of a stream.
 fn check_order(next: &mut BTreeMap<PeerId, Seq>, event: &SinkEvent) {
     match event {
         SinkEvent::Opened { peer, first } => assert_eq!(next.insert(*peer, *first), None, "{event:?}"),
         SinkEvent::Packet { peer, seq, payload } => {
-            // One packet for each piece, of which all are alike.
+            // One packet for each piece; all pieces are equal.
             let pieces = payload.len().div_ceil(PIECE.len()).max(1) as u32;
             assert_eq!(next.insert(*peer, *seq + pieces), Some(*seq), "{event:?}");
         }

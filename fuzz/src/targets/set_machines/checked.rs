@@ -1,4 +1,4 @@
-//! What every machine owes its driver, whatever the peers do.
+//! Checks the contract between every machine and its driver, whatever the peers do.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,42 +7,42 @@ use arbitrary::{Result, Unstructured};
 
 use crate::probe::Probe;
 
-/// A stream as the driver sees it.
+/// State of a stream as the driver sees it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Line {
     Open,
-    /// We have shut down our direction.
+    /// The machine has shut down its direction.
     Shut,
-    /// Reset by us, or reported as gone: nothing more is said of it.
+    /// Reset by the machine, or reported as closed: no further event may name it.
     Gone,
 }
 
-/// The streams between a machine and its driver.
+/// Streams between a machine and its driver.
 #[derive(Debug, Default)]
 pub(super) struct Streams {
     lines: BTreeMap<StreamId, Line>,
-    /// Octets that the peer may send, by stream.
+    /// Number of bytes that the peer may send, by stream.
     windows: BTreeMap<StreamId, u32>,
-    /// Streams that we want to open.
+    /// Streams that the machine wants to open.
     dialling: BTreeSet<StreamId>,
-    /// Streams on which the peer will say no more.
+    /// Streams whose peer has ended its direction.
     ended: BTreeSet<StreamId>,
-    /// Octets that were written by the machine.
+    /// Number of bytes written by the machine.
     pub(super) written: u64,
 }
 
 impl Streams {
-    /// The machine has named a stream that somebody opened to it.
+    /// The machine has named a stream that a peer opened.
     pub(super) fn accepted(&mut self, stream: StreamId) {
         assert!(self.lines.insert(stream, Line::Open).is_none(), "{stream:?} is named twice");
     }
 
-    /// The driver reports the end.
+    /// The driver reports the end of a stream.
     pub(super) fn closed(&mut self, stream: StreamId) {
         self.lines.entry(stream).and_modify(|line| *line = Line::Gone);
     }
 
-    /// A stream that something can be reported of; now and then one that there is not.
+    /// A stream for an event; occasionally one that does not exist.
     pub(super) fn choose(&self, octets: &mut Unstructured<'_>) -> Result<StreamId> {
         if octets.ratio(1, 32)? {
             return Ok(StreamId(octets.int_in_range(1 << 31..=u32::MAX)?));
@@ -52,8 +52,8 @@ impl Streams {
         if known.is_empty() { Ok(StreamId(u32::MAX)) } else { Ok(*octets.choose(&known)?) }
     }
 
-    /// Whether a stream can do that: nothing before it is open, nothing after its peer's end but
-    /// its own.
+    /// Whether this event is possible for a stream: none before it is open, and after the peer's
+    /// end only the machine's own.
     pub(super) fn may(&mut self, stream: StreamId, event: &StreamEvent) -> bool {
         match event {
             StreamEvent::Data(octets) => {
@@ -65,17 +65,17 @@ impl Streams {
         }
     }
 
-    /// What the peer may still send, and how much it is.
+    /// Number of bytes that the peer may still send on a stream.
     pub(super) fn window(&mut self, stream: StreamId) -> &mut u32 {
         self.windows.entry(stream).or_insert(1 << 16)
     }
 
-    /// Whether something may be reported of it.
+    /// Whether an event may name the stream.
     pub(super) fn is_known(&self, stream: StreamId) -> bool {
         self.lines.get(&stream).is_some_and(|line| *line != Line::Gone)
     }
 
-    /// An effect: legal in the state of its stream.
+    /// Checks that an effect is legal in the state of its stream.
     pub(super) fn check(&mut self, effect: &Effect, probe: &mut Probe) {
         probe.say(|| format!("  {effect:?}"));
         probe.feature(std::mem::discriminant(effect));

@@ -1,4 +1,4 @@
-//! Messages as a peer would send them, and as none would.
+//! Valid and invalid messages of peers.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -10,10 +10,10 @@ use anabranch_wire::set::{
 use arbitrary::{Result, Unstructured};
 use bytes::Bytes;
 
-/// The transfer that most messages are about.
+/// Transfer that most messages belong to.
 pub(super) const TRANSFER: TransferId = TransferId(7);
 
-/// A message in octets, or nonsense.
+/// An encoded message, or arbitrary bytes.
 pub(super) fn any(octets: &mut Unstructured<'_>, length: u64) -> Result<Vec<u8>> {
     let mut out = Vec::new();
     if octets.ratio(1, 16)? {
@@ -64,7 +64,7 @@ fn message(octets: &mut Unstructured<'_>, length: u64) -> Result<Message> {
     })
 }
 
-/// Mostly none; sometimes longer than any node takes.
+/// Mostly no manifest; sometimes one longer than any node accepts.
 pub(super) fn manifest(octets: &mut Unstructured<'_>) -> Result<Option<Bytes>> {
     if octets.ratio(7, 8)? {
         return Ok(None);
@@ -72,7 +72,7 @@ pub(super) fn manifest(octets: &mut Unstructured<'_>) -> Result<Option<Bytes>> {
     Ok(Some(vec![7; octets.int_in_range(1..=MAX_MANIFEST)?].into()))
 }
 
-/// Mostly the one file, if any.
+/// Mostly the identity of the one file, if any.
 pub(super) fn identity(octets: &mut Unstructured<'_>) -> Result<Option<FileIdentity>> {
     if octets.arbitrary()? {
         return Ok(None);
@@ -102,7 +102,7 @@ fn gateway(octets: &mut Unstructured<'_>) -> Result<Gateway> {
     })
 }
 
-/// An acknowledgement of what a file of that length could have.
+/// An acknowledgement that is possible for a file of this length.
 pub(super) fn ack(octets: &mut Unstructured<'_>, length: u64) -> Result<Ack> {
     let delivered =
         if octets.ratio(1, 8)? { near(octets, length)? } else { octets.int_in_range(0..=length)? };
@@ -118,7 +118,7 @@ pub(super) fn ack(octets: &mut Unstructured<'_>, length: u64) -> Result<Ack> {
     Ok(Ack { delivered, received, held })
 }
 
-/// A data chunk: its header and its octets, which are those of [`octet_at`].
+/// A data chunk: its header and its bytes, which are those of [`octet_at`].
 pub(super) fn chunk(octets: &mut Unstructured<'_>, offset: u64, expected: u64, n: u64) -> Result<Vec<u8>> {
     let layout = *octets.choose(&[Layout::Compact, Layout::Compact, Layout::Paper])?;
     let nowhere = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
@@ -129,7 +129,7 @@ pub(super) fn chunk(octets: &mut Unstructured<'_>, offset: u64, expected: u64, n
     Ok(out)
 }
 
-/// The file.
+/// The byte of the file at `offset`.
 pub(super) fn octet_at(offset: u64) -> u8 {
     (offset ^ offset >> 8) as u8
 }
@@ -166,7 +166,7 @@ fn address(octets: &mut Unstructured<'_>) -> Result<SocketAddr> {
     Ok(SocketAddr::new(ip, 47_201))
 }
 
-/// `mark`, something near it, or anything that a header can say.
+/// `mark`, a number near it, or any number that a header can hold.
 fn near(octets: &mut Unstructured<'_>, mark: u64) -> Result<u64> {
     Ok(match octets.int_in_range(0..=3)? {
         0 => mark,
@@ -176,5 +176,5 @@ fn near(octets: &mut Unstructured<'_>, mark: u64) -> Result<u64> {
     })
 }
 
-/// The largest integer of RFC 9000 section 16.
+/// Largest integer of RFC 9000, section 16.
 const MAX_VARINT: u64 = (1 << 62) - 1;

@@ -1,4 +1,4 @@
-//! The node against senders and gateways that say anything.
+//! The node against senders and gateways that send anything.
 
 use std::collections::BTreeMap;
 
@@ -14,17 +14,17 @@ use super::checked::Streams;
 use super::{MAX_STEPS, answer_timers, close, messages, pass};
 use crate::probe::Probe;
 
-/// The node, and what it is known to have been told.
+/// The node, and what it was told.
 struct Node {
     receiver: Receiver,
     streams: Streams,
     length: u64,
     buffer: u32,
-    /// Where the next octet of a session's last chunk would lie.
+    /// By session, offset at which a continuation of its last chunk would begin.
     expected: BTreeMap<StreamId, u64>,
     /// Only well-formed chunks of the one file were sent.
     is_honest: bool,
-    /// Where in the file the delivered octets begin.
+    /// Offset in the file at which the delivered bytes begin.
     from: u64,
     delivered: Vec<u8>,
 }
@@ -52,7 +52,7 @@ pub(super) fn run(octets: &mut Unstructured<'_>, probe: &mut Probe) -> Result<()
     for _ in 0..MAX_STEPS {
         node.step(octets, &mut now, probe)?;
         answer_timers(&mut node.receiver, now, Receiver::next_timeout, |r| r.handle_timeout(now));
-        // Whoever has a ring polls each time.
+        // An owner with a ring buffer polls after each call.
         if holding == Holding::Ring || !octets.ratio(1, 8)? {
             node.poll(probe);
         }
@@ -77,13 +77,14 @@ impl Node {
                 StreamEvent::Data(messages::any(octets, self.length)?.into())
             }
             choice => {
-                // A peer introduces itself at once.
+                // A peer introduces itself first.
                 if !self.streams.is_known(stream) || choice <= 6 {
                     return self.accept(octets, *now, probe);
                 }
                 let said = self.chunk(octets, stream)?;
                 let n = if octets.ratio(1, 8)? { octets.int_in_range(0..=said.len())? } else { said.len() };
-                // The rest of a torn chunk is never said, so what follows is read as part of it.
+                // The rest of an incomplete chunk is never sent, so what follows is parsed as part
+                // of it.
                 self.is_honest &= n == said.len();
                 StreamEvent::Data(said[..n].to_vec().into())
             }
@@ -100,7 +101,7 @@ impl Node {
         Ok(())
     }
 
-    /// The owner lets a transfer in, or does not.
+    /// The owner accepts a transfer, or refuses it.
     fn own(&mut self, octets: &mut Unstructured<'_>, now: Instant, probe: &mut Probe) -> Result<()> {
         let Some(request) = self.receiver.asked().cloned() else { return Ok(()) };
         let from = octets.int_in_range(0..=request.length.min(self.length))?;
@@ -110,7 +111,7 @@ impl Node {
             self.receiver.decline(now, request.transfer, RefuseReason::Unfinished, from);
             assert_eq!(self.receiver.delivered(), before);
         } else {
-            // What the transfer before it had delivered is not this one's.
+            // Bytes delivered by the previous transfer do not belong to this one.
             self.poll(probe);
             self.receiver.grant(now, request.transfer, from);
             // A copy behind the request may have waited for this.
@@ -140,7 +141,7 @@ impl Node {
             })
         } else {
             let join = messages::join(octets)?;
-            // What follows on a split connection is the file from its start, which chunks are not.
+            // A split connection carries the file from its start, without chunks.
             let plan = if octets.ratio(1, 16)? { join.plan } else { Plan::Stripe };
             self.is_honest &= plan == Plan::Stripe;
             Message::Join(Join { plan, ..join })
@@ -151,11 +152,12 @@ impl Node {
         probe.say(|| format!("{now} {stream:?} says {message:?}"));
         let mut said = Vec::new();
         wire::encode(&message, &mut said);
-        // What the transfer before it had delivered is not this one's.
+        // Bytes delivered by the previous transfer do not belong to this one.
         self.poll(probe);
         let before = self.receiver.delivered();
         self.receiver.handle_stream(now, stream, StreamEvent::Data(said.into()));
-        // A complete transfer makes way for another file under its number, which begins at octet 0.
+        // A complete transfer gives way to another file with the same identifier, which begins at
+        // byte 0.
         if self.receiver.delivered().map(|(_, at)| at) < before.map(|(_, at)| at) {
             self.from = 0;
             self.delivered.clear();
@@ -171,7 +173,7 @@ impl Node {
             1 => octets.int_in_range(0..=reach)?,
             _ => *self.expected.get(&stream).unwrap_or(&delivered),
         };
-        // Seldom past what the node may hold.
+        // Seldom beyond the node's buffer.
         let most = if octets.ratio(1, 32)? { 2000 } else { reach.saturating_sub(offset).min(2000) };
         let n = octets.int_in_range(0..=most)?;
         let expected = self.expected.insert(stream, offset + n).unwrap_or(0);

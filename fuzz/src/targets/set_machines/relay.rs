@@ -1,5 +1,5 @@
-//! The gateway against senders and nodes that say anything. Peers keep to the window that they are
-//! offered, since TCP makes them.
+//! The gateway against senders and nodes that send anything. Peers respect the offered window,
+//! since TCP forces them to.
 
 use anabranch_core::set::{Relay, RelayConfig, StreamEvent, StreamStatus};
 use anabranch_core::time::{Duration, Instant};

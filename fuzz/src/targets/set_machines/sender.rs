@@ -1,4 +1,4 @@
-//! The sender against gateways and a node that say anything.
+//! The sender against gateways and a node that send anything.
 
 use anabranch_core::set::{
     Layout, OpenWhen, Outcome, Reinjection, Sender, SenderConfig, Start, StreamEvent, StreamId, StreamStatus,
@@ -26,7 +26,7 @@ pub(super) fn run(octets: &mut Unstructured<'_>, probe: &mut Probe) -> Result<()
     poll(&mut sender, now, &mut streams, probe);
     for _ in 0..MAX_STEPS {
         step(octets, &mut sender, length, &mut now, &mut streams, probe)?;
-        // Most drivers poll after each call; the contract lets them call several times first.
+        // Most drivers poll after each call; the contract permits several calls before.
         if !octets.ratio(1, 8)? {
             poll(&mut sender, now, &mut streams, probe);
         }
@@ -158,7 +158,8 @@ fn poll(sender: &mut Sender, now: Instant, streams: &mut Streams, probe: &mut Pr
     }
 }
 
-/// An outcome stays, leaves no timer, and is not claimed without the octets.
+/// Checks that an outcome does not change, leaves no timer, and is not reported before all bytes
+/// were sent.
 fn check_outcome(
     sender: &Sender,
     before: Option<Outcome>,

@@ -1,4 +1,4 @@
-//! A connection with everything checked that must hold whatever the peer does.
+//! A connection with checks of everything that must hold whatever the peer does.
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -12,41 +12,41 @@ use bytes::Bytes;
 
 use crate::probe::Probe;
 
-/// A connection under watch.
+/// A connection under test.
 #[derive(Debug)]
 pub(super) struct Checked {
     name: &'static str,
     connection: Connection,
     config: Config,
-    /// Rcv.Wind.Shift, should the handshake be done.
+    /// Rcv.Wind.Shift after the handshake.
     shift: u8,
-    /// The right edge of the window last seen on the wire.
+    /// Right edge of the last advertised window.
     edge: Option<SeqNumber>,
-    /// The largest receive buffer so far.
+    /// Largest receive buffer so far.
     buffer: u32,
-    /// The largest send buffer so far.
+    /// Largest send buffer so far.
     most_unacknowledged: u32,
     iss: SeqNumber,
-    /// The peer's initial sequence number, once its SYN was taken.
+    /// Initial sequence number of the peer, after its SYN was accepted.
     irs: Option<SeqNumber>,
-    /// Where in [`octet`]'s sequence the peer's stream begins; `None` if it follows the sequence
-    /// numbers.
+    /// Offset in [`octet`]'s sequence at which the peer's stream begins; `None` if it follows the
+    /// sequence numbers.
     incoming: Option<u32>,
-    /// SND.MAX: just past the highest sequence number sent.
+    /// SND.MAX: one past the highest sequence number sent.
     pub(super) sent_to: SeqNumber,
-    /// What the connection last acknowledged.
+    /// Last acknowledgement number sent.
     pub(super) acked: SeqNumber,
-    /// Octets that `write` took.
+    /// Number of bytes that `write` accepted.
     pub(super) written: u64,
-    /// Octets that `read` gave.
+    /// Number of bytes that `read` returned.
     pub(super) read: u64,
     user_timeout: Option<Duration>,
-    /// Calls of `handle_timeout` since the peer was last heard.
+    /// Number of calls of `handle_timeout` since the peer was last heard.
     silent_timeouts: u32,
-    /// `release` was called.
+    /// Whether `release` was called.
     pub(super) released: bool,
     aborted: bool,
-    /// The owner has not set the buffers.
+    /// Whether the owner leaves the buffers to the connection.
     tunes: bool,
     was_established: bool,
     pub(super) peer_closed: bool,
@@ -88,20 +88,20 @@ impl Checked {
         }
     }
 
-    /// The connection was made by the peer's SYN.
+    /// Marks the connection as created by the peer's SYN.
     pub(super) fn accepted(mut self, syn: &Segment) -> Self {
         self.irs = Some(syn.seq);
         self
     }
 
-    /// What the peer sends is [`octet`]'s sequence from its beginning. Otherwise the octet at
-    /// sequence number `n` is `octet(n)`.
+    /// The peer's stream is [`octet`]'s sequence from its start. Otherwise the byte at sequence
+    /// number `n` is `octet(n)`.
     pub(super) fn receiving_stream(mut self) -> Self {
         self.incoming = Some(0);
         self
     }
 
-    /// Least value that SND.UNA can have.
+    /// Lower bound of SND.UNA.
     pub(super) fn una(&self) -> SeqNumber {
         let syn = u32::from(!matches!(self.state(), State::SynSent | State::SynReceived));
         (self.iss + (self.info().bytes_acked as u32) + syn).min(self.sent_to)
@@ -172,7 +172,7 @@ impl Checked {
         self.check(probe);
     }
 
-    /// Writes the next octets of [`octet`]'s sequence.
+    /// Writes the next bytes of [`octet`]'s sequence.
     pub(super) fn write(&mut self, len: usize, probe: &mut Probe) {
         let octets: Bytes = (0..len).map(|i| octet(self.written as u32 + i as u32)).collect();
         let mut rest = octets.clone();
@@ -184,7 +184,7 @@ impl Checked {
         self.check(probe);
     }
 
-    /// Reads at most `max` octets at once; returns how many there were.
+    /// Reads at most `max` bytes with one call, and returns their number.
     pub(super) fn read(&mut self, max: usize, probe: &mut Probe) -> Option<usize> {
         let octets = self.connection.read(max);
         let len = octets.as_ref().map(Bytes::len);
@@ -253,8 +253,8 @@ impl Checked {
         self.check(probe);
     }
 
-    /// As [`Connection::give_way`], which never gives way to a repetition of the SYN that began the
-    /// connection.
+    /// Like [`Connection::give_way`]; checks that it never gives way to a duplicate of the SYN that
+    /// began the connection.
     pub(super) fn give_way(&mut self, now: Instant, syn: &Segment, probe: &mut Probe) -> Option<SeqNumber> {
         let least = self.connection.give_way(now, syn)?;
         probe.say(|| format!("{now} {}: gives way to {}, least {least}", self.name, line(syn)));
@@ -267,7 +267,7 @@ impl Checked {
         Some(least)
     }
 
-    /// Polls until there is nothing, as the contract wants it; what was to be sent.
+    /// Polls until nothing is left, as the contract requires, and returns the segments.
     pub(super) fn poll(&mut self, now: Instant, probe: &mut Probe) -> Vec<Segment> {
         let segments = self.transmit(now, probe);
         while let Some(event) = self.connection.poll_event() {
@@ -275,7 +275,7 @@ impl Checked {
             probe.feature((self.state() as u8, format!("{event:?}")));
             self.event(event, probe);
         }
-        // What is due must be done by answering, or a driver would spin.
+        // Handling a due timer must make it not due, or a driver would loop.
         let mut more = Vec::new();
         for round in 0.. {
             let Some(due) = self.next_timeout().filter(|at| *at <= now) else { break };
@@ -324,12 +324,12 @@ impl Checked {
         }
     }
 
-    /// Finds out which timer has ended the connection.
+    /// Reports which timer ended the connection.
     fn timed_out(&self, probe: &mut Probe) {
         let retries = self.config.syn_retries.min(self.config.data_retries);
         let few = self.silent_timeouts <= u32::from(retries);
         match (self.user_timeout, self.config.keep_alive) {
-            // Each retry costs a time-out, so that these were too few.
+            // Each retry costs a time-out, so there were too few time-outs for the retry limit.
             (Some(_), None) if few && !self.released => probe.reach("user timeout"),
             (None, Some(_)) if few && !self.released => probe.reach("keep-alive gives up"),
             (None, None) if !few && !self.released => probe.reach("retries are exhausted"),
@@ -356,7 +356,7 @@ impl Checked {
         }
     }
 
-    /// What holds of sequence numbers and payload.
+    /// Checks sequence numbers and payload.
     fn sent_data(&self, segment: &Segment, info: &Info, probe: &mut Probe) {
         let Self { name, iss, sent_to, written, .. } = *self;
         let una = self.una();
@@ -364,7 +364,7 @@ impl Checked {
         assert!(seq.ge(una - 1) && seq.le(sent_to), "{name}: sends {seq}, SND.UNA {una}, SND.MAX {sent_to}");
         let is_new = end.gt(sent_to);
         if is_new && !is_syn {
-            // Of a closed window one octet probes.
+            // A closed window is probed with one byte.
             let right = una + info.peer_window.max(1);
             assert!(end.le(right), "{name}: sends {seq} to {end} past the window, which ends at {right}");
         }
@@ -375,7 +375,7 @@ impl Checked {
             assert_eq!(*sent, octet(at as u32 + i as u32), "{name}: octet {at} + {i} of what was written");
         }
         assert_ne!(segment.ecn, Ecn::Ce, "{name}: marks by itself");
-        // RFC 3168 sections 6.1.4 to 6.1.6.
+        // RFC 3168, sections 6.1.4 to 6.1.6.
         let may_be_ect = info.ecn && !segment.payload.is_empty() && seq.ge(sent_to);
         assert!(segment.ecn == Ecn::NotEct || may_be_ect, "{name}: ECT on {}", line(segment));
         let is_idle = matches!(info.state, State::Established | State::FinWait2 | State::CloseWait)
@@ -395,7 +395,7 @@ impl Checked {
         }
     }
 
-    /// What holds of an acknowledgement.
+    /// Checks an acknowledgement.
     fn sent_ack(&mut self, segment: &Segment, info: &Info, probe: &mut Probe) {
         let Self { name, shift, .. } = *self;
         let irs = self.irs.expect("an acknowledgement needs a SYN");
@@ -406,12 +406,13 @@ impl Checked {
         self.acked = segment.ack;
         let is_syn = segment.flags.contains(Flags::SYN);
         let unit = if is_syn { 0 } else { shift };
-        // A SYN cannot say more than that, whatever was said before it was repeated.
+        // A SYN cannot advertise more, whatever was advertised before it was retransmitted.
         let says_all_it_can = is_syn && segment.window == u16::MAX;
         let edge = segment.ack + (u32::from(segment.window) << unit);
         if let Some(last) = self.edge.filter(|_| !says_all_it_can) {
             let retreat = last.distance(edge);
-            // Rounding to the unit of the scale may cost less than one unit (RFC 7323 section 2.4).
+            // Rounding to the unit of the scale may lose less than one unit (RFC 7323, section
+            // 2.4).
             let excused = if shift == 0 { 0 } else { (1 << shift) - 1 };
             assert!(retreat <= excused, "{name}: right edge back by {retreat}, shift {shift}");
         }
@@ -424,7 +425,7 @@ impl Checked {
             probe.reach("SACK beside data");
         }
         for (i, block) in segment.options.sack.as_slice().iter().enumerate() {
-            // RFC 2883 section 4: the first block may report a duplicate.
+            // RFC 2883, section 4: the first block may report a duplicate.
             let duplicate = i == 0 && self.config.dsack;
             let held = block.left.gt(segment.ack) && block.right.le(edge);
             assert!(block.left.lt(block.right) && (held || duplicate), "{name}: SACK in {}", line(segment));
@@ -434,11 +435,11 @@ impl Checked {
         }
     }
 
-    /// What holds between any two calls.
+    /// Checks invariants that hold between any two calls.
     fn check(&mut self, probe: &mut Probe) {
         let info = self.info();
         let name = self.name;
-        // Rounding up to the unit of the scale may promise one unit too much.
+        // Rounding up to the unit of the scale may advertise one unit too much.
         let room = self.buffer.saturating_add(if self.shift == 0 { 0 } else { 1 << self.shift });
         assert!(info.readable <= room, "{name}: {} readable of {room}", info.readable);
         let held = u64::from(info.in_flight) + u64::from(info.unsent);
@@ -489,7 +490,7 @@ impl Checked {
         }
     }
 
-    /// What holds when nothing more leaves.
+    /// Checks what must hold when nothing more is sent.
     fn polled(&self, probe: &mut Probe) {
         let (info, config) = (self.info(), &self.config);
         let by_samples = config.congestion == CongestionAlgorithm::Bbr;
@@ -504,7 +505,7 @@ impl Checked {
             assert!(config.pacing || by_samples, "{}: sends nothing: {info:?}", self.name);
             probe.reach("wait for pacing");
         }
-        // The figures do not show it, and the text is long unless few octets are held.
+        // Only the debug text shows it; the text is long unless few bytes are held.
         let few = info.buffered + info.readable < 500;
         if by_samples && few && probe.looks_for("ProbeRTT") {
             let text = format!("{:?}", self.connection);
@@ -515,17 +516,17 @@ impl Checked {
     }
 }
 
-/// The octet at `at` of what an end writes.
+/// The byte at `at` of the stream that an end writes.
 pub(super) fn octet(at: u32) -> u8 {
     (u64::from(at).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8
 }
 
-/// The timestamp clock of a connection.
+/// Timestamp clock of a connection.
 pub(super) fn timestamp(now: Instant) -> u32 {
     (now.as_nanos() / 1_000_000) as u32
 }
 
-/// Everything that we send can be said in bytes, and says the same.
+/// Checks that a sent segment can be encoded, and parses to the same segment.
 fn survives_the_wire(segment: &Segment) {
     let header = Header::new(IpAddr::V6(Ipv6Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST), Protocol::TCP);
     let mut packet = Vec::new();

@@ -1,4 +1,4 @@
-//! Configurations, within what their documentation allows.
+//! Configurations within the documented limits.
 
 use anabranch_core::tcp::{
     AdaptiveNewReno, AdaptivePhases, AutoTune, Backoff, ByteCounting, Config, CongestionAlgorithm,
@@ -7,7 +7,7 @@ use anabranch_core::tcp::{
 use anabranch_core::time::Duration;
 use arbitrary::{Result, Unstructured};
 
-/// Any legal configuration with buffers small enough that a run stays short.
+/// A valid configuration with buffers small enough to keep a run short.
 pub(super) fn config(octets: &mut Unstructured<'_>) -> Result<Config> {
     if octets.ratio(1, 4)? {
         return Ok(*octets.choose(&[
@@ -99,7 +99,7 @@ pub(super) fn user_timeout(octets: &mut Unstructured<'_>) -> Result<Option<Durat
 }
 
 fn rto(octets: &mut Unstructured<'_>) -> Result<RtoConfig> {
-    // Longer than the round trip of a network that has become perfect, 2 ms.
+    // Longer than 2 ms, the round trip of the network without disturbances.
     let min = octets.int_in_range(5..=1000)?;
     Ok(RtoConfig {
         initial: Duration::from_millis(octets.int_in_range(min..=3000)?),

@@ -1,5 +1,5 @@
-//! Two connections over a network that loses, repeats and reorders, and at the end no longer does:
-//! then everything written arrives.
+//! Two connections over a network that loses, duplicates and reorders, and at the end no longer
+//! does: then everything written must arrive.
 
 use anabranch_core::segment::{Ecn, Flags, Segment, SeqNumber};
 use anabranch_core::tcp::{CloseReason, Config, Connection, State, reset_for};
@@ -25,7 +25,7 @@ pub(super) fn run(octets: &mut Unstructured<'_>, probe: &mut Probe) -> Result<()
 struct Pair {
     now: Instant,
     ends: [End; 2],
-    /// On the way, with the end for which they are; the oldest first.
+    /// Segments on the way with the end that they are for, oldest first.
     network: Vec<(usize, Segment)>,
 }
 
@@ -84,7 +84,7 @@ impl Pair {
         Ok(())
     }
 
-    /// What the owner of an end may say, and its network.
+    /// A command of an end's owner, or an action of the network.
     fn command(&mut self, who: usize, octets: &mut Unstructured<'_>, probe: &mut Probe) -> Result<()> {
         let (now, end) = (self.now, &mut self.ends[who]);
         let Some(connection) = &mut end.connection else { return Ok(()) };
@@ -111,7 +111,7 @@ impl Pair {
         Ok(())
     }
 
-    /// What the network does to one of the segments on the way.
+    /// The network disturbs one of the segments on the way.
     fn disturb(&mut self, octets: &mut Unstructured<'_>, probe: &mut Probe) -> Result<()> {
         let at = octets.choose_index(self.network.len())?;
         let (to, segment) = &mut self.network[at];
@@ -130,7 +130,8 @@ impl Pair {
                 segment.ecn = Ecn::Ce;
                 "marked"
             }
-            // Rare, since what the peer never said may take long to mend.
+            // Rare, since a window that the peer never advertised may delay the connection for
+            // long.
             6 if octets.ratio(1, 4)? && !segment.flags.contains(Flags::SYN) => {
                 segment.window = segment.window.min(octets.int_in_range(0..=2000)?);
                 "window shrunk"
@@ -153,8 +154,8 @@ impl Pair {
         Ok(())
     }
 
-    /// A round trip without disturbance, in which both ends may write and read: so that a
-    /// connection gets far in few steps.
+    /// A round trip without disturbance, in which both ends may write and read, so that a
+    /// connection progresses in few steps.
     fn exchange(&mut self, octets: &mut Unstructured<'_>, probe: &mut Probe) -> Result<()> {
         self.now += Duration::from_micros(octets.int_in_range(0..=300_000)?);
         for end in &mut self.ends {
@@ -168,7 +169,7 @@ impl Pair {
         Ok(())
     }
 
-    /// A new connection from an end that is closed to the other, which is in TIME-WAIT or listens.
+    /// Opens a new connection from a closed end to the other, which is in TIME-WAIT or listens.
     fn reopen(&mut self, who: usize, octets: &mut Unstructured<'_>, probe: &mut Probe) -> Result<()> {
         let [ours, theirs] = [who, 1 - who].map(|who| self.ends[who].connection.as_ref());
         let Some(ours) = ours.filter(|ours| ours.state() == State::Closed) else { return Ok(()) };
@@ -180,7 +181,7 @@ impl Pair {
         let iss = near(octets, ours.sent_to)?;
         probe.say(|| format!("{} {}: connects again", self.now, NAMES[who]));
         if listens {
-            // Without TIME-WAIT nothing protects from segments of the connection before.
+            // Without TIME-WAIT nothing protects from segments of the previous connection.
             self.network.clear();
             let other = &mut self.ends[1 - who];
             (other.connection, other.closes) = (None, false);
@@ -236,7 +237,7 @@ impl Pair {
         probe.feature(("pair", a.state(), b.state()));
     }
 
-    /// Jumps to the next time-out and answers it; false if there is none.
+    /// Advances to the next time-out and handles it; false if there is none.
     fn time_out(&mut self, probe: &mut Probe) -> bool {
         let connections = self.ends.iter().filter_map(|end| end.connection.as_ref());
         let Some(next) = connections.filter_map(Checked::next_timeout).min() else { return false };
@@ -251,11 +252,11 @@ impl Pair {
         true
     }
 
-    /// The network is perfect from here on, and both ends read what they get.
+    /// The network is perfect from now on, and both ends read what they receive.
     fn settle(&mut self, probe: &mut Probe) {
         probe.say(|| "the network is perfect from here on");
         for end in &mut self.ends {
-            // Also of a connection that is still to be made.
+            // Also for a connection that is still to be made.
             end.config.receive_buffer = 100_000;
             if let Some(connection) = &mut end.connection {
                 connection.set_receive_buffer(100_000, probe);
@@ -287,7 +288,7 @@ impl Pair {
         self.judge(probe);
     }
 
-    /// All that was written is read, and every FIN has arrived.
+    /// Whether everything written was read and every FIN has arrived.
     fn is_settled(&self) -> bool {
         let [a, b] = &self.ends;
         let done = |from: &End, to: &End| from.written() == to.got() && (!from.closes || to.peer_closed());
@@ -319,7 +320,7 @@ impl End {
         self.connection.as_ref().map(|connection| connection.state() as u8)
     }
 
-    /// What changes when things move.
+    /// State and counters that change with progress.
     fn progress(&self) -> Option<(State, u64, u64)> {
         let info = self.connection.as_ref()?.info();
         Some((info.state, info.bytes_acked, info.bytes_received))
@@ -333,7 +334,7 @@ impl End {
         self.connection.as_ref().map_or(0, |connection| connection.written)
     }
 
-    /// Octets read, or what has arrived where no application reads any more.
+    /// Bytes read, or received where no application reads any more.
     fn got(&self) -> u64 {
         self.connection.as_ref().map_or(0, |connection| match connection.released {
             true => connection.info().bytes_received,
@@ -357,9 +358,10 @@ impl End {
 }
 
 const NAMES: [&str; 2] = ["a", "b"];
-/// A round is a round trip or a time-out, and without loss each brings something new.
+/// Limit on rounds without progress. A round is a round trip or a time-out, and without loss each
+/// makes progress.
 const MAX_IDLE_ROUNDS: usize = 200;
-/// No end writes more, in octets, so that a run stays short.
+/// Limit on the bytes that an end writes, to keep a run short.
 const MOST_WRITTEN: u64 = 30_000;
-/// Nor more, in segments.
+/// Limit on the segments that an end writes.
 const MOST_SEGMENTS: u64 = 100;

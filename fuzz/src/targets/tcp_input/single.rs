@@ -1,4 +1,4 @@
-//! One connection against a peer that says anything, mostly something near the mark.
+//! One connection against a peer that sends anything, mostly nearly valid segments.
 
 use anabranch_core::segment::{Ecn, Flags, Options, SackBlock, Segment, SeqNumber, Timestamps};
 use anabranch_core::tcp::{Config, Connection, State};
@@ -40,7 +40,7 @@ pub(super) fn run(octets: &mut Unstructured<'_>, probe: &mut Probe) -> Result<()
             break;
         }
         step(octets, &mut connection, &mut peer, &mut now, probe)?;
-        // Most drivers poll after each call; the contract lets them call several times first.
+        // Most drivers poll after each call; the contract permits several calls before.
         if !octets.ratio(1, 4)? {
             connection.poll(now, probe);
         }
@@ -69,7 +69,7 @@ fn step(
             *now = connection.next_timeout().unwrap_or(*now).max(*now);
             connection.handle_timeout(*now, probe);
         }
-        // Early is harmless.
+        // A call before the deadline is harmless.
         8 => connection.handle_timeout(*now, probe),
         9..=11 => connection.write(octets.int_in_range(0..=5000)?, probe),
         12 => drop(connection.read(octets.int_in_range(0..=5000)?, probe)),
@@ -106,20 +106,20 @@ fn step(
     Ok(())
 }
 
-/// What the other end would say if it followed the rules, roughly.
+/// Segments that the other end would send if it roughly followed the rules.
 struct Peer {
-    /// Its SYNs offer window scaling.
+    /// Whether its SYNs offer window scaling.
     scales: bool,
-    /// Its segments have timestamps, mostly.
+    /// Whether most of its segments have timestamps.
     stamps: bool,
-    /// Its timestamp clock, less ours.
+    /// Its timestamp clock minus ours.
     clock: u32,
     nxt: SeqNumber,
 }
 
 impl Peer {
-    /// The segment that takes the connection a step further: the handshake, then acknowledgements
-    /// of all, then the FIN.
+    /// The segment that advances the connection: the handshake, then acknowledgements of
+    /// everything, then the FIN.
     fn usual(
         &mut self,
         octets: &mut Unstructured<'_>,
@@ -223,12 +223,12 @@ fn outstanding(octets: &mut Unstructured<'_>, connection: &Checked) -> Result<Se
     Ok(una + (octets.int_in_range(0..=span / unit)? * unit))
 }
 
-/// What the peer has at `seq`.
+/// The peer's data at `seq`.
 fn text(seq: SeqNumber, len: usize) -> Bytes {
     (0..len).map(|i| octet((seq + i as u32).0)).collect()
 }
 
-/// `mark`, something near it, or anything.
+/// `mark`, a number near it, or any number.
 pub(super) fn near(octets: &mut Unstructured<'_>, mark: SeqNumber) -> Result<SeqNumber> {
     Ok(match octets.int_in_range(0..=7)? {
         0..=3 => mark,

@@ -1,23 +1,23 @@
-//! Circles among arrows between modules.
+//! Finds cycles among arrows between modules.
 
 use super::source::ModulePath;
 use crate::tidy::tree::Finding;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// A module names something of another one.
+/// A module that uses an item of another one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Arrow {
     pub(super) from: ModulePath,
     pub(super) to: ModulePath,
-    /// Where it does so.
+    /// File of the use.
     pub(super) file: String,
     pub(super) line: usize,
 }
 
-/// Which group of modules names which, with the first place where it does.
+/// For each group of modules, the groups that it uses, each with the first use.
 type Graph<'a> = BTreeMap<&'a [String], BTreeMap<&'a [String], &'a Arrow>>;
 
-/// One finding per knot of modules that name each other in a circle.
+/// Finds one cycle in each strongly connected set of modules.
 pub(super) fn find(arrows: &[Arrow]) -> Vec<Finding> {
     let ends = arrows.iter().flat_map(|arrow| [&arrow.from, &arrow.to]);
     let parents: BTreeSet<&[String]> =
@@ -25,7 +25,7 @@ pub(super) fn find(arrows: &[Arrow]) -> Vec<Finding> {
     parents.into_iter().flat_map(|parent| knots(&family(parent, arrows))).collect()
 }
 
-/// The arrows between the children of `parent`, each with all below it.
+/// Arrows between the children of `parent`, each with all modules below it.
 fn family<'a>(parent: &[String], arrows: &'a [Arrow]) -> Graph<'a> {
     let group = |module: &'a [String]| {
         let below = module.len() > parent.len() && module.starts_with(parent);
@@ -42,7 +42,7 @@ fn family<'a>(parent: &[String], arrows: &'a [Arrow]) -> Graph<'a> {
     graph
 }
 
-/// The shortest circle through the first node of every knot.
+/// The shortest cycle through the first node of each strongly connected set.
 fn knots(graph: &Graph) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut told: BTreeSet<&[String]> = BTreeSet::new();
@@ -60,8 +60,7 @@ fn knots(graph: &Graph) -> Vec<Finding> {
     findings
 }
 
-/// The shortest way from `start` back to itself, as the arrows that it follows and the groups it
-/// enters.
+/// The shortest cycle through `start`, as the arrows that it follows and the groups that it enters.
 fn shortest<'a>(graph: &Graph<'a>, start: &'a [String]) -> Option<Vec<(&'a [String], &'a Arrow)>> {
     let mut came_by: BTreeMap<&[String], (&[String], &Arrow)> = BTreeMap::new();
     let mut queue = VecDeque::from([start]);
@@ -113,7 +112,7 @@ fn finding(start: &[String], circle: &[(&[String], &Arrow)]) -> Finding {
     Finding::new(file, line, message)
 }
 
-/// A module as code names it.
+/// A module path as code writes it.
 fn said(module: &[String]) -> String {
     std::iter::once("crate").chain(module.iter().map(String::as_str)).collect::<Vec<_>>().join("::")
 }

@@ -1,19 +1,19 @@
-//! From paths in the code to the files that hold what they name.
+//! Resolves paths in code to the files that define the items.
 
 use super::circle::Arrow;
 use super::source::{ModulePath, Reference, Role, Source, Visibility};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A name that is passed on more often than this is passed on in a circle itself.
+/// Limit on re-exports of a name. More than this means that the re-exports form a cycle.
 const PATIENCE: usize = 32;
 
-/// The modules of one crate, tests left out.
+/// Modules of one crate, without tests.
 pub(super) struct Crate {
     modules: BTreeMap<ModulePath, Source>,
 }
 
 impl Crate {
-    /// The crate with these files.
+    /// Creates a crate from these files.
     pub(super) fn new(files: Vec<Source>) -> Self {
         let child =
             |file: &Source, name: &String| [file.module.as_slice(), std::slice::from_ref(name)].concat();
@@ -24,7 +24,7 @@ impl Crate {
         Self { modules: kept.map(|file| (file.module.clone(), file)).collect() }
     }
 
-    /// Who names whom.
+    /// All arrows between modules.
     pub(super) fn arrows(&self) -> Vec<Arrow> {
         let mut arrows = Vec::new();
         for source in self.modules.values() {
@@ -40,7 +40,7 @@ impl Crate {
         arrows
     }
 
-    /// The modules that one path of `source` makes it depend on.
+    /// Modules that a path in `source` depends on.
     fn targets(&self, source: &Source, reference: &Reference) -> Vec<ModulePath> {
         let Some(path) = self.absolute(source, reference) else { return Vec::new() };
         match &reference.role {
@@ -52,7 +52,7 @@ impl Crate {
         }
     }
 
-    /// What `use path::*` makes `source` depend on: whatever of its names the code uses.
+    /// Modules that `use path::*` makes `source` depend on: those of all names that the code uses.
     fn glob_targets(&self, source: &Source, path: &[String]) -> Vec<ModulePath> {
         let Some(module) = self.resolve(path, PATIENCE) else { return Vec::new() };
         let foreign = |name: &&String| !source.defined.contains(*name);
@@ -61,7 +61,7 @@ impl Crate {
         found.collect::<BTreeSet<_>>().into_iter().collect()
     }
 
-    /// The path from the crate's root; `None` if it leads out of the crate.
+    /// The path from the crate's root; `None` if it leaves the crate.
     fn absolute(&self, source: &Source, reference: &Reference) -> Option<Vec<String>> {
         if reference.anchored {
             return Some(reference.segments.clone());
@@ -69,13 +69,13 @@ impl Crate {
         let first = reference.segments.first()?;
         let path = [source.module.as_slice(), &reference.segments].concat();
         let child = self.modules.contains_key(&path[..=source.module.len()]);
-        // `use Kind::*` after `enum Kind`: here; anything else without an anchor is another crate,
-        // or a name whose import has made its own arrow.
+        // `use Kind::*` after `enum Kind` stays in this file. Any other path without an anchor
+        // names another crate, or a name whose import has its own arrow.
         let own = source.defined.contains(first) && reference.role != Role::Path;
         (child || own).then_some(path)
     }
 
-    /// The module that holds what `path` names; `None` if that is outside the crate.
+    /// The module that defines the item of `path`; `None` if it is outside the crate.
     fn resolve(&self, path: &[String], patience: usize) -> Option<ModulePath> {
         let mut module = ModulePath::new();
         for (i, name) in path.iter().enumerate() {
@@ -96,7 +96,8 @@ impl Crate {
         Some(module)
     }
 
-    /// Where `module` has `name` from by a `use` of its own: `Some(None)` from outside the crate.
+    /// The path from which `module` imports `name`: `Some(None)` for one outside the crate, `None`
+    /// without an import.
     fn passed_on(&self, module: &[String], name: &str) -> Option<Option<Vec<String>>> {
         let source = self.modules.get(module)?;
         let import = source.references.iter().find(|reference| match &reference.role {
@@ -106,7 +107,7 @@ impl Crate {
         Some(self.absolute(source, import))
     }
 
-    /// The module that holds the item `name` of `module`, which may have it by a `use` or a glob.
+    /// The module that defines the item `name` of `module`, which may come from a `use` or a glob.
     fn member(&self, module: &[String], name: &str, patience: usize) -> Option<ModulePath> {
         let source = self.modules.get(module)?;
         if source.defined.contains(name) {

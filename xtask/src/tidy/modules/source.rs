@@ -1,4 +1,4 @@
-//! What one file imports, names and defines.
+//! Imports, names and items of one file.
 
 use crate::tidy::lexer::{Kind, Token, tokens};
 use std::collections::BTreeSet;
@@ -7,51 +7,51 @@ use std::collections::BTreeSet;
 const ITEMS: [&str; 10] =
     ["struct", "enum", "union", "trait", "fn", "type", "const", "static", "mod", "macro_rules"];
 
-/// A module's path inside its crate; empty for the root.
+/// A module's path in its crate; empty for the root.
 pub(super) type ModulePath = Vec<String>;
 
-/// One file's share in the graph.
+/// What one file contributes to the graph.
 #[derive(Debug, Default)]
 pub(super) struct Source {
-    /// The file, from the root of the repository.
+    /// Path relative to the repository's root.
     pub(super) file: String,
-    /// The module that it is.
+    /// Module of the file.
     pub(super) module: ModulePath,
-    /// What it names by path.
+    /// Paths in its code.
     pub(super) references: Vec<Reference>,
-    /// The names of its items.
+    /// Names of its items.
     pub(super) defined: BTreeSet<String>,
-    /// Identifiers in its code, `use` statements left out.
+    /// Identifiers in its code, except in `use` statements.
     pub(super) used: BTreeSet<String>,
-    /// Children that exist for tests only.
+    /// Children that exist only for tests.
     pub(super) test_children: BTreeSet<String>,
 }
 
-/// A path in the code.
+/// A path in code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Reference {
-    /// Its segments; from the crate's root if `anchored`, else from the file's own module.
+    /// Segments, from the crate's root if `anchored`, else from the file's own module.
     pub(super) segments: Vec<String>,
-    /// Whether it began with `crate`, `self` or `super`.
+    /// Whether the path began with `crate`, `self` or `super`.
     pub(super) anchored: bool,
     pub(super) role: Role,
     pub(super) line: usize,
 }
 
-/// How a path stands in the code.
+/// Role of a path in code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Role {
     /// In a `use`, under this name.
     Import(String),
     /// In a `pub use`, under this name.
     Reexport(String),
-    /// A `use path::*`, public or not.
+    /// A glob import `use path::*`, public or not.
     Glob(Visibility),
     /// Written out in code.
     Path,
 }
 
-/// Who sees an import.
+/// Visibility of an import.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Visibility {
     Private,
@@ -59,7 +59,7 @@ pub(super) enum Visibility {
 }
 
 impl Source {
-    /// Reads `text` as the module `module`.
+    /// Parses `text` as the module `module`.
     pub(super) fn read(file: &str, module: ModulePath, text: &str) -> Self {
         let source = Self { file: file.to_owned(), module, ..Self::default() };
         let mut reader = Reader { tokens: tokens(text), at: 0, depth: 0, inline: Vec::new(), source };
@@ -68,13 +68,13 @@ impl Source {
     }
 }
 
-/// A walk over one file's tokens.
+/// A pass over the tokens of one file.
 struct Reader<'a> {
     tokens: Vec<Token<'a>>,
     at: usize,
-    /// Open braces.
+    /// Number of open braces.
     depth: usize,
-    /// Inline modules that are open, with the depth outside of each.
+    /// Open inline modules, each with the depth outside of it.
     inline: Vec<(String, usize)>,
     source: Source,
 }
@@ -137,8 +137,8 @@ impl<'a> Reader<'a> {
         self.at += 1;
     }
 
-    /// An attribute; the item after `#[cfg(test)]` is passed over, and a file that begins with
-    /// `#![cfg(test)]` is over.
+    /// Reads an attribute. The item after `#[cfg(test)]` is skipped, and `#![cfg(test)]` ends the
+    /// file.
     fn attribute(&mut self) {
         let inner = self.is_punct(1, '!');
         self.at += if inner { 2 } else { 1 };
@@ -153,7 +153,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Passes over one item, up to its semicolon or its block's end.
+    /// Skips one item, up to its semicolon or the end of its block.
     fn skip_item(&mut self) {
         while let Some(kind) = self.kind(0) {
             match kind {
@@ -172,7 +172,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Passes over a bracketed group, if one stands here.
+    /// Skips a bracketed group, if one starts here.
     fn skip_group(&mut self) {
         let mut open = 0;
         while let Some(kind) = self.kind(0) {
@@ -191,7 +191,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// An identifier in code: an item's name, the beginning of a path, or just a word.
+    /// Reads an identifier in code: an item's name, the start of a path, or another word.
     fn name(&mut self, name: &'a str) {
         if ITEMS.contains(&name) {
             let offset = if name == "macro_rules" { 2 } else { 1 };
@@ -218,7 +218,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A `use` with its tree.
+    /// Reads a `use` with its tree.
     fn import(&mut self, visibility: Visibility) {
         self.at += 1;
         self.branch(&mut Vec::new(), visibility);
@@ -227,14 +227,14 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// One branch of a use tree, `prefix` being what stands before its brace.
+    /// Reads one branch of a use tree; `prefix` is the path before its brace.
     fn branch(&mut self, prefix: &mut Vec<&'a str>, visibility: Visibility) {
         let (depth, line) = (prefix.len(), self.line());
         while let Some(kind) = self.kind(0) {
             match kind {
                 Kind::Ident("as") => break,
                 Kind::Ident(word) => prefix.push(word),
-                // From outside the crate, whatever follows.
+                // A leading `::` names an external crate.
                 Kind::PathSep if prefix.is_empty() => prefix.push("::"),
                 Kind::PathSep => {}
                 Kind::Punct('*') => {
@@ -273,8 +273,7 @@ impl<'a> Reader<'a> {
         prefix.truncate(depth);
     }
 
-    /// Notes a path: `crate`, `self` and `super` are worked out, what has none of them stays
-    /// relative.
+    /// Records a path. `crate`, `self` and `super` are resolved; other paths stay relative.
     fn refer(&mut self, words: &[&str], role: Role, line: usize) {
         let mut here = self.source.module.clone();
         here.extend(self.inline.iter().map(|(name, _)| name.clone()));

@@ -1,8 +1,8 @@
-//! Small invented crates, with and without circles.
+//! Tests with small invented crates, with and without cycles.
 
 use super::*;
 
-/// The findings for a crate `x` with these files under `src`.
+/// Findings for a crate `x` with these files under `src`.
 fn findings(files: &[(&str, &str)]) -> Vec<String> {
     let named: Vec<(String, &str)> =
         files.iter().map(|(path, text)| (format!("crates/x/src/{path}"), *text)).collect();

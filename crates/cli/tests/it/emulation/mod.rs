@@ -1,4 +1,4 @@
-//! A running `anabranch emulate`, of which nothing is left, whatever fails.
+//! Runs `anabranch emulate` for a test. Everything is removed even if the test fails.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
@@ -10,14 +10,15 @@ use serde_json::Value;
 /// A running `anabranch emulate`.
 pub(crate) struct Emulation {
     pub(crate) child: Child,
-    /// The namespaces that it has made, or that were there before.
+    /// Namespaces that the emulation uses.
     pub(crate) namespaces: Vec<String>,
     stderr: BufReader<ChildStderr>,
     _broom: Broom,
 }
 
 impl Emulation {
-    /// Returns when packets can flow. The emulation is interrupted when this process is gone.
+    /// Starts an emulation and returns when packets can flow. The emulation is interrupted when
+    /// this process ends.
     pub(crate) fn start(scenario: &Path, namespaces: Vec<String>, set: &[String]) -> Self {
         let broom = Broom::new(&namespaces);
         let mut command = netns::mortal(program(), Farewell::Interrupt);
@@ -31,7 +32,7 @@ impl Emulation {
         this
     }
 
-    /// What it says on standard error until that is said.
+    /// Reads standard error up to a line that contains `what`, and returns everything read.
     pub(crate) fn hear(&mut self, what: &str) -> String {
         let mut said = String::new();
         while !said.contains(what) {
@@ -45,7 +46,7 @@ impl Emulation {
         assert!(run("kill", &[signal, &self.child.id().to_string()]).status.success());
     }
 
-    /// How it ends, what it reports, and what it has said on standard error.
+    /// Interrupts the emulation; returns its exit status, its report, and its standard error.
     pub(crate) fn finish(mut self) -> (ExitStatus, Value, String) {
         let mut report = String::new();
         let mut stdout = self.child.stdout.take().expect("it is a pipe");
@@ -71,8 +72,8 @@ impl Emulation {
 
 impl Drop for Emulation {
     fn drop(&mut self) {
-        // After a failed test: all goes with the process, but the names of namespaces. They are
-        // swept next.
+        // After a failed test everything ends with the process, except the names of namespaces,
+        // which are removed next.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -1,4 +1,4 @@
-//! Logs that are cut, damaged, empty or of somebody else; and the commands, as a shell sees them.
+//! Tests of truncated, damaged, empty and foreign logs, and of the commands.
 
 use std::path::Path;
 use std::process::Command;
@@ -107,11 +107,11 @@ fn a_run_leaves_a_log_and_view_a_page() {
     let first = std::fs::read(&page).expect("a page");
     anabranch(&["view", &toml, "--out", &page]).assert().success();
     assert!(std::fs::read(&page).expect("a page") == first, "a scenario's page is that of its log");
-    // A cut log is shown, and said to be cut.
+    // A truncated log is shown, with a warning.
     std::fs::write(&log, &written[..written.len() / 2]).expect("a file");
     let assert = anabranch(&["view", &log]).assert().success();
     assert!(String::from_utf8_lossy(&assert.get_output().stderr).contains("breaks off after"));
-    // Nothing half-written is left beside them.
+    // No incomplete file is left beside them.
     assert_eq!(std::fs::read_dir(folder.path()).expect("a folder").count(), 3);
 
     assert!(refused(&["view", &page, "--out", &page]).contains("would overwrite the event log"));

@@ -1,4 +1,4 @@
-//! What a log says is what the simulator knows.
+//! Checks that a log contains what the simulator knows.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use anabranch_view::replay::{Fate, Place, Repair, Replay};
 
 use crate::replay::world::*;
 
-/// Every link's figures, as the simulator has counted them and as the log tells them.
+/// Compares every link's counters in the simulator with those in the log.
 #[track_caller]
 fn links_agree(sim: &Simulation, replay: &Replay) {
     assert_eq!(replay.links.len(), sim.world().network.links().len());
@@ -39,7 +39,7 @@ fn links_have_carried_and_lost_what_the_log_says() {
     }
 }
 
-/// A packet that a discipline drops has waited until then.
+/// A packet that a queue discipline drops has waited until then.
 #[test]
 fn what_is_dropped_early_waits_until_it_is_dropped() {
     let (sim, log) = logged(&scenario(&codel("off", "")));
@@ -99,7 +99,7 @@ fn every_frame_of_the_trace_is_in_the_log() {
     let ours = replay.frames.iter().filter(|frame| frame.frame.flags & 1 == 0).count();
     assert_eq!(ours, missed);
     assert!(frames.len() > 1000 && missed > 10);
-    // A packet waits from when it is handed to the radio until its first frame begins.
+    // The wait of a packet lasts from its handover to the radio until its first frame begins.
     let waited =
         replay.flights.iter().filter(|flight| flight.leaves > flight.sent && flight.fate == Fate::Arrived);
     assert!(waited.count() > 100);
@@ -146,8 +146,8 @@ fn repairs(replay: &Replay) -> BTreeMap<&'static str, usize> {
     counts
 }
 
-/// Who has brought what was lost: octets that arrived at the destination after the loss, and not
-/// before.
+/// The flow that repaired a loss: it brought bytes to the destination after the loss that had not
+/// arrived before.
 #[test]
 fn each_loss_is_repaired_where_its_octets_came_from() {
     for (text, expected) in [
@@ -209,7 +209,7 @@ fn chunks_of_a_file_cover_it() {
     parts.sort_unstable();
     let covered = parts.iter().fold(0, |end, part| if part.0 <= end { end.max(part.1) } else { end });
     assert_eq!(covered, 129_000);
-    // What gateways write on are the same parts.
+    // Gateways write the same parts on.
     assert!(replay.chunks.len() > parts.len());
 }
 
@@ -230,7 +230,7 @@ fn a_part_of_a_log_is_what_happens_then() {
     assert_eq!(error.to_string(), "the log has more than 1000 rows for a page");
 }
 
-/// The links of a run are known by their ends, in the order of the simulator.
+/// Links of a run are identified by their ends, in the simulator's order.
 #[test]
 fn links_and_nodes_keep_their_numbers() {
     let (sim, log) = logged(&scenario(DIAMOND));
@@ -245,7 +245,7 @@ fn links_and_nodes_keep_their_numbers() {
     assert_eq!(replay.changes.len(), 2);
 }
 
-/// Where nodes are that move, at any time, by each of the models.
+/// Positions of moving nodes at any time, for each mobility model.
 #[test]
 fn places_are_those_of_the_movements() {
     let mobile = include_str!("../../../../../scenarios/mobile.toml");
@@ -268,11 +268,11 @@ fn places_are_those_of_the_movements() {
         }
         assert!(replay.legs.is_sorted_by_key(|leg| leg.start));
     }
-    // A log of nodes that stand still is as it was.
+    // The log of fixed nodes still has version 1.
     assert_eq!(logged(&scenario(THREE_HOPS)).1[5], 1);
 }
 
-/// Wake-up frames are frames, and no loss of packets.
+/// Wake-up frames are frames, and do not count as losses of packets.
 #[test]
 fn wake_up_frames_are_in_the_log() {
     let duty_cycle = include_str!("../../../../../scenarios/duty-cycle.toml");

@@ -1,4 +1,4 @@
-//! The log of a long run.
+//! Test with the log of a long run.
 
 use crate::replay::million::{MILLION, grid};
 use crate::replay::world::*;

@@ -1,7 +1,7 @@
 //! A hundred nodes and a million events, for tests and the benchmark.
 
-/// A square of routers with hosts' transfers across it: `side` times `side` nodes, so many
-/// transfers of so many kB.
+/// A square of `side` times `side` routers, with `transfers` transfers of `kilobytes` kB between
+/// hosts across it.
 pub(crate) fn grid(side: usize, transfers: usize, kilobytes: usize) -> String {
     let mut text = format!("name = \"a grid of {}\"\nseed = 3\nstop = \"10 min\"\n", side * side);
     let name = |x: usize, y: usize| format!("n{y}{x}");
@@ -22,7 +22,7 @@ pub(crate) fn grid(side: usize, transfers: usize, kilobytes: usize) -> String {
         }
     }
     for i in 0..transfers {
-        // From the left to the right, one row up or down after another.
+        // From left to right, one row up or down after another.
         let (from, to) = (name(0, i % side), name(side - 1, (i * 7 + 3) % side));
         text += &format!(
             "[[transfer]]\nname = \"t{i}\"\nkind = \"tcp\"\nfrom = \"{from}\"\nto = \"{to}\"\nbytes = \"{kilobytes} kB\"\n"
@@ -31,5 +31,5 @@ pub(crate) fn grid(side: usize, transfers: usize, kilobytes: usize) -> String {
     text
 }
 
-/// Side, transfers and kB of each that make some million events.
+/// Side, number of transfers, and kB per transfer for about a million events.
 pub(crate) const MILLION: (usize, usize, usize) = (10, 40, 830);

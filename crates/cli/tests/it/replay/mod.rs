@@ -1,5 +1,5 @@
-//! Event logs and the pages that replay them: what the simulator knows, what the reader makes of
-//! it, and what a browser shows.
+//! Tests of event logs and replay pages: the simulator's knowledge, the reader's result, and what a
+//! browser shows.
 
 mod damage;
 mod faithful;

@@ -1,4 +1,4 @@
-//! Pages, as a browser shows them. Each is looked at on a desk and on a phone, light and dark.
+//! Tests of pages in a browser, each with desktop and phone sizes, light and dark.
 
 use std::path::PathBuf;
 
@@ -43,7 +43,7 @@ fn repairs(replay: &Replay) -> Value {
     json!(counts)
 }
 
-/// The page knows what we know, shows it, plays, and fits.
+/// Checks that the page contains the replay's data, shows and plays it, and fits the window.
 #[track_caller]
 fn check(replay: &Replay, times: &[f64], views: &[((u32, u32), Scheme)]) {
     let Some(browser) = Browser::find() else { return };

@@ -1,4 +1,4 @@
-//! Runs with a log, in this process.
+//! Runs simulations with a log in this process.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ pub(crate) const THREE_GATEWAYS: &str = include_str!("../../../../../scenarios/t
 pub(crate) const THREE_HOPS: &str = include_str!("../../../../../scenarios/three-hops-radio.toml");
 pub(crate) const DIAMOND: &str = include_str!("../../../../../scenarios/diamond-mptcp.toml");
 
-/// A chain whose nodes cache what they forward, and lose every tenth packet.
+/// A chain of caching nodes that loses every tenth packet.
 pub(crate) fn caching_chain() -> String {
     let mut text = String::from(
         "name = \"a chain that caches\"\nstop = \"60 s\"\n[network]\nip = 4\n[dtc.caching]\nalgorithm = \"improved\"\n",
@@ -35,13 +35,13 @@ pub(crate) fn caching_chain() -> String {
 
 const CHAIN: [&str; 7] = ["near", "c1", "c2", "c3", "c4", "c5", "far"];
 
-/// Three gateways, one of which dies in the midst of the transfer.
+/// Three gateways, one of which fails in the middle of the transfer.
 pub(crate) fn lost_gateway() -> String {
     THREE_GATEWAYS.to_owned() + "[[event]]\nat = \"1 s\"\naction = \"fail-node\"\nnode = \"gw2\"\n"
 }
 
-/// Two transfers through a queue with CoDel: more keys of its link, a slower rate from 0.9 s on,
-/// and an outage.
+/// Two transfers through a queue with CoDel, with more keys for its link, a slower rate from 0.9 s
+/// on, and an outage.
 pub(crate) fn codel(ecn: &str, link: &str) -> String {
     format!(
         r#"
@@ -100,13 +100,13 @@ pub(crate) fn simulation(scenario: &Scenario) -> Simulation {
     builder.build()
 }
 
-/// A run to its end, and its log.
+/// Runs a simulation to its end and returns its log.
 pub(crate) fn logged(scenario: &Scenario) -> (Simulation, Vec<u8>) {
     let mut sim = simulation(scenario);
     sim.observe(EventLog::new(Vec::new(), scenario.log_head(scenario.seed, 0)));
     sim.run_until(scenario.stop);
     let log = sim.take_observer::<EventLog<Vec<u8>>>().expect("it was attached");
-    // As the program ends it: the run went on after the last event.
+    // The log ends as the program ends it: the run continued after the last event.
     let end = sim.now();
     (sim, log.finish_at(end).expect("memory takes it"))
 }

@@ -1,4 +1,4 @@
-//! `packaging/wireshark/set.lua`, as tshark runs it.
+//! Tests of `packaging/wireshark/set.lua` with tshark.
 
 mod open;
 mod segments;
@@ -16,7 +16,7 @@ const SCRIPT: &str = concat!("lua_script:", env!("CARGO_MANIFEST_DIR"), "/../../
 const NODE: u16 = 47_200;
 const GATEWAY: u16 = 47_201;
 
-/// The dissector's reading of a capture.
+/// The dissector's result for a capture.
 struct Read(Tshark);
 
 impl Read {
@@ -30,15 +30,15 @@ impl Read {
         self.0.run(&[&lua, arguments].concat())
     }
 
-    /// Fields of the frames that pass a filter: a line for each frame, tabs between fields, commas
-    /// in them.
+    /// Fields of the frames that pass a filter: one line per frame, tabs between fields, commas
+    /// between values.
     #[track_caller]
     fn fields(&self, filter: &str, fields: &str) -> String {
         let fields = fields.split(' ').flat_map(|field| ["-e", field]);
         self.run(&["-Y", filter, "-T", "fields"].into_iter().chain(fields).collect::<Vec<_>>())
     }
 
-    /// All values of each field, in the order of the capture, by one start of tshark.
+    /// All values of each field in the order of the capture, from one start of tshark.
     #[track_caller]
     fn columns<const N: usize>(&self, names: [&str; N]) -> [Vec<String>; N] {
         let lines = self.fields(&names.join(" or "), &names.join(" "));
@@ -61,7 +61,7 @@ impl Read {
         self.fields(filter, "frame.number").lines().count()
     }
 
-    /// Never an error of the script itself.
+    /// Checks that the script has no error of its own.
     #[track_caller]
     fn is_sound(&self) {
         let text = self.run(&["-V"]);
@@ -75,15 +75,15 @@ fn octets(hex: &str) -> Vec<u8> {
     digits.chunks(2).map(|pair| (pair[0] << 4 | pair[1]) as u8).collect()
 }
 
-/// A chunk: its header, and so many octets.
+/// A chunk: a header and `length` bytes.
 fn chunk(header: &str, length: usize) -> Vec<u8> {
     [octets(header), (0..length).map(|i| i as u8).collect()].concat()
 }
 
 const ID: &str = "0102030405060708";
 
-/// What a sender says to a node in the worked examples of docs/reference/set-protocol.md, with what
-/// has to stand before: a chunk that ends where the first of them begins.
+/// The sender's messages in the worked examples of docs/reference/set-protocol.md, preceded by the
+/// chunk that ends where the first of them begins.
 fn examples() -> Vec<u8> {
     [
         octets(&format!("50 {ID} 00 01")),
@@ -95,8 +95,8 @@ fn examples() -> Vec<u8> {
     .concat()
 }
 
-/// What each stream of a capture says of types, offsets, lengths and octets, with further arguments
-/// of tshark's.
+/// Types, offsets, lengths and payloads in each stream of a capture, with more arguments for
+/// tshark.
 #[track_caller]
 fn of_examples(read: &Read, arguments: &[&str]) -> BTreeMap<String, [Vec<String>; 4]> {
     let fields =
@@ -111,7 +111,7 @@ fn of_examples(read: &Read, arguments: &[&str]) -> BTreeMap<String, [Vec<String>
     streams
 }
 
-/// Adds the values of a line of tshark's to their columns.
+/// Adds the values in a line of tshark's output to their columns.
 fn extend(columns: &mut [Vec<String>], line: &str) {
     for (column, values) in columns.iter_mut().zip(line.split('\t')) {
         column.extend(values.split(',').filter(|value| !value.is_empty()).map(str::to_owned));
@@ -149,12 +149,12 @@ fn every_message_is_read() {
     // With options: signature and discard.
     let request = [octets(&format!("16 01 {ID} c0 00 00 01 00 00 00 00 03")), vec![0xd1; 32], vec![0x51; 64]];
     capture.say(&mut control, Way::Down, &request.concat());
-    // What the node has already, before ACCEPT.
+    // The part that the node already has, before ACCEPT.
     capture.say(&mut control, Way::Up, &octets("80 50 00 00"));
     let key = "4b".repeat(32);
     let table = format!("22 7d00  20 0007 03 0a000001 b861 0004 0005 0002  07 0008 01 {v6} b861 {key} 0000");
     capture.say(&mut control, Way::Up, &octets(&table));
-    // With a digest and no signature.
+    // With a digest and without a signature.
     let mut control = capture.stream(NODE);
     capture.say(&mut control, Way::Down, &[octets(&format!("14 01 {ID} 05 00")), vec![0xd2; 32]].concat());
     for reason in 1..=4 {
@@ -200,7 +200,7 @@ fn every_message_is_read() {
     assert_eq!(read.count("anabranch.type == 9"), 2);
 }
 
-/// All streams are in one capture: tshark takes longer to start than to read it.
+/// All streams are in one capture, since starting tshark takes longer than reading it.
 #[test]
 fn segments_may_cut_a_stream_anywhere() {
     let mut capture = Segments::new();
@@ -213,7 +213,7 @@ fn segments_may_cut_a_stream_anywhere() {
     }
     let Some(read) = Read::open("pieces", &capture.pcap) else { return };
     read.is_sound();
-    // What was learnt on the first pass is there on the second.
+    // Results of the first pass are kept in the second.
     for arguments in [&[][..], &["-2"]] {
         let streams = of_examples(&read, arguments);
         let whole = &streams["0"];
@@ -264,7 +264,7 @@ fn a_malformed_message_is_named() {
         ("46 0102030405060708 00 01 0a000005 b860", "plan"),
         ("50 0102030405060708 01 01", "number of the session"),
     ];
-    // After a JOIN, so that nobody takes the stream for another protocol.
+    // After a JOIN, so that the stream is not taken for another protocol.
     let later: &[(&str, &str)] = &[
         ("f0", "type of the message"),
         ("71 ffffffffffffffff 01", "length of a data chunk"),
@@ -301,7 +301,7 @@ fn a_malformed_message_is_named() {
         .map(|(_, what)| format!("{what} is not valid; nothing after it can be understood"))
         .collect();
     assert_eq!(said, expected);
-    // What comes after is one thing with no more ado.
+    // The rest of the stream is one item.
     assert_eq!(read.all("anabranch.unknown"), ["001122"; 3]);
 }
 
@@ -332,15 +332,15 @@ fn a_stream_that_is_not_set_makes_no_noise() {
         capture.say(&mut stream, Way::Down, &octets);
         capture.say(&mut stream, Way::Up, &octets);
     }
-    // A session of an encrypted transfer: JOIN is there for all to read, and then come records.
+    // A session of an encrypted transfer: a plaintext JOIN, followed by records.
     let mut session = capture.stream(NODE);
     capture.say(&mut session, Way::Down, &octets(&format!("50 {ID} 00 01 2000 1234")));
     capture.say(&mut session, Way::Down, &octets("70 ffff"));
-    // Its control stream.
+    // The control stream of the transfer.
     let mut control = capture.stream(NODE);
     capture.say(&mut control, Way::Down, &[&[0xb1, 0, 48][..], &[0x5a; 48]].concat());
     capture.say(&mut control, Way::Up, &[&[0, 48][..], &[0x5a; 48]].concat());
-    // The same through a gateway that asks for no key; a SETSYN that is repeated is none of them.
+    // The same through a gateway that requires no key. A repeated SETSYN is not part of these.
     let mut wired = capture.stream(GATEWAY);
     let setsyn = octets(&format!("40 {ID} 00 01 0a000005 b860"));
     capture.say(&mut wired, Way::Down, &[&setsyn[..], &setsyn].concat());
@@ -369,7 +369,7 @@ fn other_ports_are_a_preference() {
     }
 }
 
-/// Streams that were good before some octets changed, or their end was lost.
+/// Valid streams in which some bytes were changed, or whose end is missing.
 #[test]
 fn no_octets_make_the_script_fail() {
     let mut rng = Prng::new(7);
@@ -390,7 +390,7 @@ fn no_octets_make_the_script_fail() {
             ),
         };
         for _ in 0..rng.below(4) {
-            // Mostly headers, which are few.
+            // Mostly bytes of headers, which are few.
             let at = rng.below(said.len().min(40) as u64) as usize;
             said[at] = rng.below(256) as u8;
         }
@@ -429,8 +429,8 @@ fn a_capture_of_the_simulator_is_understood_to_the_last_octet() {
     assert_eq!(requests, ["40000"]);
     let of = |number| types.iter().filter(|is| *is == number).count();
     assert_eq!((of("2"), of("4"), of("5")), (1, 3, 3));
-    // All of the file goes over the wire, at least once, and what is acknowledged last is all of
-    // it.
+    // All bytes of the file are sent at least once, and the last acknowledgement covers all of
+    // them.
     assert_eq!(offsets.len(), lengths.len());
     let mut there = vec![false; 40_000];
     for (offset, length) in offsets.iter().zip(&lengths) {

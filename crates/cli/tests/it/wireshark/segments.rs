@@ -1,5 +1,5 @@
-//! Captures of TCP streams, octet by octet: nothing of ours that could be wrong in the same way is
-//! asked.
+//! Captures of TCP streams, written byte by byte without code of this workspace that could share a
+//! fault.
 
 /// From the sender to the node or gateway, or back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -8,18 +8,18 @@ pub(crate) enum Way {
     Up,
 }
 
-/// A capture of raw IPv4 packets, in pcap's first format.
+/// A capture of raw IPv4 packets, in the first pcap format.
 pub(crate) struct Segments {
     pub(crate) pcap: Vec<u8>,
     packets: u32,
     ports: u16,
 }
 
-/// A connection of it.
+/// A connection in the capture.
 pub(crate) struct Stream {
     client: u16,
     server: u16,
-    /// Octets so far, down and up.
+    /// Number of bytes so far, down and up.
     sent: [u32; 2],
 }
 
@@ -31,14 +31,14 @@ const FIN: u8 = 0x01;
 impl Segments {
     pub(crate) fn new() -> Self {
         let mut pcap = Vec::new();
-        // Magic, version 2.4, zone, accuracy, longest packet, LINKTYPE_RAW.
+        // Magic, version 2.4, zone, accuracy, snapshot length, LINKTYPE_RAW.
         for word in [0xa1b2_c3d4, 2 << 16 | 4, 0, 0, 0x4_0000, 101_u32] {
             pcap.extend(word.to_be_bytes());
         }
         Self { pcap, packets: 0, ports: 40_000 }
     }
 
-    /// A connection to this port, which is open.
+    /// Adds an open connection to this port.
     pub(crate) fn stream(&mut self, server: u16) -> Stream {
         self.ports += 1;
         let mut stream = Stream { client: self.ports, server, sent: [0, 0] };
@@ -47,17 +47,17 @@ impl Segments {
         stream
     }
 
-    /// Octets in one segment.
+    /// Adds bytes in one segment.
     pub(crate) fn say(&mut self, stream: &mut Stream, way: Way, octets: &[u8]) {
         self.segment(stream, way, ACK | PSH, octets);
     }
 
-    /// Octets in segments of this size.
+    /// Adds bytes in segments of this size.
     pub(crate) fn say_in_pieces(&mut self, stream: &mut Stream, way: Way, octets: &[u8], size: usize) {
         octets.chunks(size).for_each(|piece| self.say(stream, way, piece));
     }
 
-    /// The end of one direction.
+    /// Ends one direction.
     pub(crate) fn close(&mut self, stream: &mut Stream, way: Way) {
         self.segment(stream, way, ACK | FIN, &[]);
     }
@@ -94,7 +94,7 @@ impl Segments {
     }
 }
 
-/// RFC 1071.
+/// Checksum (RFC 1071).
 fn checksum(octets: &[u8]) -> u16 {
     let words = octets.chunks(2).map(|c| u32::from(c[0]) << 8 | u32::from(c.get(1).copied().unwrap_or(0)));
     let mut sum: u32 = words.sum();

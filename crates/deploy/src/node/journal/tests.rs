@@ -1,11 +1,12 @@
-//! Power cuts at every write. What a disk has not synced it may keep, lose or keep in part.
+//! Tests with a power cut after every write. The disk may keep, lose, or keep a part of data that
+//! was not synced.
 
 use anabranch_secure::manifest::Highest;
 
 use super::super::sequence::{Store, highest, raise};
 use super::*;
 
-/// One thing that was asked of the disk.
+/// An operation on the disk.
 #[derive(Clone, Debug)]
 enum Op {
     AppendJournal(Vec<u8>),
@@ -19,7 +20,7 @@ enum Op {
     ReplaceSequence(Vec<u8>),
 }
 
-/// What would be found.
+/// What a restarted node would find.
 #[derive(Clone, Default, Debug)]
 struct Contents {
     journal: Vec<u8>,
@@ -28,17 +29,17 @@ struct Contents {
     sequence: Option<Vec<u8>>,
 }
 
-/// A disk that remembers what was done to it.
+/// A simulated disk that records its operations.
 #[derive(Clone, Default, Debug)]
 struct Simulated {
     now: Contents,
     before: Contents,
     ops: Vec<Op>,
-    /// Octets of the part and the journal beyond which it is full. Records behind the first are in
-    /// a block that the journal has.
+    /// Capacity for part and journal, in bytes. Records after the first need no space: they fit
+    /// into a block that the journal already has.
     room: Option<u64>,
-    /// The part's next sync fails. Those after it succeed, as they do on Linux: what could not be
-    /// written is marked as written.
+    /// The next sync of the part fails. Later ones succeed, as on Linux, which marks the lost data
+    /// as written.
     is_failing: bool,
 }
 
@@ -77,7 +78,7 @@ impl Simulated {
         Ok(())
     }
 
-    /// What may be found if the power goes after the first `n` operations.
+    /// All possible contents after a power cut behind the first `n` operations.
     fn after(&self, n: usize) -> Vec<Contents> {
         let mut certain = self.before.clone();
         let mut journal: Vec<&Op> = Vec::new();
@@ -88,8 +89,8 @@ impl Simulated {
                 Op::WritePart(..) | Op::TruncatePart(_) => part.push(op),
                 Op::SyncJournal => journal.drain(..).for_each(|op| certain.act(op)),
                 Op::SyncPart => part.drain(..).for_each(|op| certain.act(op)),
-                // It forces the names and itself, and nothing of the part.
-                // What it names is another file.
+                // Replacing syncs that file and the folder, but not the part, which is another
+                // file.
                 Op::ReplaceSequence(_) => certain.act(op),
                 Op::ReplaceJournal(_) | Op::MakePart => {
                     journal.clear();
@@ -104,14 +105,15 @@ impl Simulated {
         let mut journals = vec![certain.journal.clone()];
         for op in journal {
             let Op::AppendJournal(octets) = op else { continue };
-            // Torn at any octet, or as long as it should be with nothing in its second half.
+            // The append may be cut at any byte, or have its full length with zeros in its second
+            // half.
             journals.extend((1..=octets.len()).map(|n| [&certain.journal[..], &octets[..n]].concat()));
             let half = [&octets[..octets.len() / 2], &vec![0; octets.len() / 2]].concat();
             journals.push([&certain.journal[..], &half].concat());
         }
         let mut parts = vec![certain.part.clone()];
         for skipped in 0..part.len() {
-            // All but one in the middle, or all up to one, of which half is there.
+            // All writes but one in the middle survive, or all up to one, of which half survives.
             for torn in [false, true] {
                 let mut contents = certain.clone();
                 for (i, op) in part.iter().enumerate() {
@@ -155,7 +157,7 @@ impl Disk for Simulated {
         self.act(Op::SyncJournal)
     }
     fn replace_journal(&mut self, octets: &[u8]) -> io::Result<()> {
-        // Both are there for a while.
+        // The old and the new journal exist at the same time.
         let used = self.now.journal.len() + self.now.part.as_ref().map_or(0, Vec::len) + octets.len();
         if self.room.is_some_and(|room| used as u64 > room) {
             return Err(io::ErrorKind::StorageFull.into());
@@ -195,7 +197,7 @@ impl Store for Simulated {
     }
 }
 
-/// A file whose octets are those of no other.
+/// A file whose bytes occur in no other test file.
 fn file(seed: u8, length: usize) -> Vec<u8> {
     (0..length).map(|i| (i as u8).wrapping_mul(31) ^ seed | 1).collect()
 }
@@ -204,8 +206,8 @@ fn subject(octets: &[u8], transfer: u64) -> Subject {
     Subject { digest: Sha256::digest(octets).into(), length: octets.len() as u64, transfer }
 }
 
-/// Writes the rest of `octets` in pieces with a checkpoint after every third, and puts it into its
-/// place.
+/// Writes the rest of `octets` in pieces, with a checkpoint after every third, and puts the file
+/// into its place.
 fn transfer(journal: &mut Journal<Simulated>, octets: &[u8], from: u64) {
     for (i, piece) in octets[from as usize..].chunks(40).enumerate() {
         journal.write(piece).expect("there is room");
@@ -217,13 +219,13 @@ fn transfer(journal: &mut Journal<Simulated>, octets: &[u8], from: u64) {
     hand_on(journal, |_| Ok(()));
 }
 
-/// Puts the file into its place in the order of the node: both call [`Journal::hand_on`].
+/// Puts the file into its place with [`Journal::hand_on`], as the node does.
 fn hand_on(journal: &mut Journal<Simulated>, settle: impl FnOnce(&mut Simulated) -> io::Result<()>) {
     let handed = journal.hand_on(settle, async |disk: &mut Simulated| disk.act(Op::Place));
     crate::service::runtime().expect("a runtime").block_on(handed).expect("a disk");
 }
 
-/// What counts after the first `n` operations for certain: the last record that was synced.
+/// Bytes that are certainly valid after the first `n` operations: those of the last synced record.
 fn certain(disk: &Simulated, n: usize) -> u64 {
     let mut journal = disk.before.journal.clone();
     let mut pending = Vec::new();
@@ -239,7 +241,7 @@ fn certain(disk: &Simulated, n: usize) -> u64 {
     records.max_by_key(|r| r.sequence).map_or(0, |r| r.delivered)
 }
 
-/// Goes on with `subject`, or begins with it.
+/// Resumes or starts `subject`.
 fn begin(journal: &mut Journal<Simulated>, subject: Subject, discard: bool) -> Found {
     let found = journal.find(subject, discard).expect("a disk");
     if let Found::From(from) = found {
@@ -248,9 +250,9 @@ fn begin(journal: &mut Journal<Simulated>, subject: Subject, discard: bool) -> F
     found
 }
 
-/// After a cut at any point of `disk`'s life, what is claimed of `octets` is true, nothing that was
-/// certain is lost, and the transfer that goes on ends with the file. `again` cuts that one as
-/// well.
+/// Cuts the power at each point of `disk`'s history. What the journal claims of `octets` must be
+/// true, nothing certain may be lost, and the resumed transfer must complete the file. `again` also
+/// cuts the resumed transfer.
 fn cut_everywhere(disk: &Simulated, octets: &[u8], again: bool) -> u64 {
     let mut cuts = 0;
     for n in 0..=disk.ops.len() {
@@ -289,7 +291,7 @@ fn after_a_power_cut_at_any_write_what_the_journal_claims_is_true() {
     assert!(cuts > 500, "{cuts}");
 }
 
-/// A part of one file is never taken for another's.
+/// The part of one file is never taken for that of another.
 #[test]
 fn a_power_cut_while_one_file_makes_way_for_another() {
     let (old, new) = (file(2, 300), file(4, 400));
@@ -347,7 +349,7 @@ fn a_disk_that_is_full_keeps_what_was_synced() {
     assert_eq!(begin(&mut journal, subject(&octets, 1), false), Found::From(480));
 }
 
-/// Not even a record has space any more.
+/// The disk has no space even for a record.
 #[test]
 fn what_fills_a_disk_can_be_thrown_away() {
     let (old, new) = (file(2, 1000), file(4, 300));
@@ -393,8 +395,8 @@ fn a_journal_does_not_grow_for_ever() {
     assert_eq!(begin(&mut journal, subject(&octets, 1), false), Found::From(100_000));
 }
 
-/// The number of a file is stored before the file has its place: after a cut at any write, no file
-/// is there whose number could be followed by a lower one.
+/// The sequence number is stored before the file gets its place. So after a power cut at any write,
+/// no file is in place whose number could be followed by a lower one.
 #[test]
 fn after_a_power_cut_at_any_write_no_lower_number_follows_a_file_that_is_there() {
     let files = [file(2, 300), file(4, 200), file(6, 100)];
@@ -419,7 +421,7 @@ fn after_a_power_cut_at_any_write_no_lower_number_follows_a_file_that_is_there()
     assert_eq!(seen, [true; 3]);
 }
 
-/// A sync that succeeds after one that has failed is no proof of what was written before.
+/// A sync that succeeds after a failed one proves nothing about the earlier data.
 #[test]
 fn a_disk_that_has_failed_to_sync_is_not_believed_until_its_octets_are_written_again() {
     let octets = file(2, 300);
@@ -430,7 +432,7 @@ fn a_disk_that_has_failed_to_sync_is_not_believed_until_its_octets_are_written_a
     journal.write(&octets[100..200]).expect("there is room");
     journal.disk().is_failing = true;
     journal.checkpoint().expect_err("the disk says so");
-    // All has come, and the node asks whether it is certain.
+    // All bytes were written, and the node asks for a checkpoint.
     journal.write(&octets[200..]).expect("there is room");
     for _ in 0..2 {
         journal.checkpoint().expect_err("100 octets may be lost");

@@ -1,4 +1,4 @@
-//! A node's output without a network.
+//! Tests of a node's output without a network.
 
 use std::fs;
 
@@ -23,7 +23,7 @@ fn output(folder: &TempDir) -> Output {
     Output::new(Some(&folder.path().join("got")), None, None).expect("a folder")
 }
 
-/// What an output that has just been started says to `offer`.
+/// The verdict of a newly started output on `offer`.
 fn begin(folder: &TempDir, offer: &Offer) -> Verdict {
     on_one_thread(output(folder).begin(offer)).expect("a disk")
 }
@@ -84,7 +84,7 @@ fn what_has_come_stays_when_its_sender_goes() {
     assert_eq!(begin(&folder, &first), Verdict::From(0), "that has gone");
 }
 
-/// A node of the device `example.com`, `sensor`, as it has just been started.
+/// A newly started node of the device `example.com`, `sensor`.
 fn device(folder: &TempDir) -> Output {
     let state = folder.path().join("state");
     output(folder)
@@ -97,7 +97,7 @@ fn signer() -> SigningKey {
     SigningKey::from_octets([7; 32])
 }
 
-/// An offer of the file with a manifest of this number that `change` has changed.
+/// An offer of the file with a manifest of this sequence number, which `change` has modified.
 fn with_manifest(octets: &[u8], sequence: u64, change: impl FnOnce(&mut Manifest<'_>)) -> Offer {
     let offer = offer(octets, sequence);
     let (vendor, class) = OwnDevice::of("example.com", "sensor").identifiers();
@@ -129,7 +129,7 @@ fn a_device_takes_what_a_manifest_admits_and_says_why_not() {
         other => panic!("{other:?}"),
     };
     let good = with_manifest(b"one", 1, |_| ());
-    // Neither a signature nor nothing is enough.
+    // A signature alone does not suffice, nor does an unsigned file.
     let mut signed = offer(b"one", 1);
     let file = signed.file.as_mut().expect("it says which");
     file.signature = Some(signer().sign(&FileDigest { length: 3, sha256: file.digest }).0);
@@ -155,7 +155,7 @@ fn a_device_takes_what_a_manifest_admits_and_says_why_not() {
     assert_eq!(refused(&old), RefuseReason::Expired);
     let lasting = with_manifest(b"one", 1, |manifest| manifest.use_before = Some(u64::MAX));
     assert_eq!(on_one_thread(device(&folder).begin(&lasting)).expect("a disk"), Verdict::From(0));
-    // Without a device a manifest is as good as a signature, and has no order.
+    // For a node without a device, a manifest counts as a signature, without any order.
     let plain = || output(&folder).signed_by(vec![signer().verifying()]).expect("a folder");
     assert_eq!(
         deliver(plain(), &with_manifest(b"two", 2, |_| ()), b"two").expect("a disk"),
@@ -170,7 +170,7 @@ fn a_device_takes_what_a_manifest_admits_and_says_why_not() {
 fn no_number_is_lower_than_one_whose_file_was_delivered() {
     let folder = TempDir::new().expect("a folder");
     let (one, two) = (with_manifest(b"one", 1, |_| ()), with_manifest(b"two", 2, |_| ()));
-    // It begins, and something else arrives: that is no delivery.
+    // The offer is accepted, and other bytes arrive: the file must not be delivered.
     let error = deliver(device(&folder), &two, b"tw0").expect_err("another file");
     assert_eq!(error.kind(), io::ErrorKind::InvalidData);
     assert_eq!(deliver(device(&folder), &one, b"one").expect("a disk"), Verdict::From(0));
@@ -180,11 +180,11 @@ fn no_number_is_lower_than_one_whose_file_was_delivered() {
     let same = with_manifest(b"too", 2, |_| ());
     assert_eq!(deliver(device(&folder), &same, b"too").expect("a disk"), rollback);
     assert_eq!(fs::read(folder.path().join("got")).expect("it is there"), b"two");
-    // The last one may come again, under another transfer's number too.
+    // The latest file may be sent again, also by another transfer.
     fs::remove_file(folder.path().join("got")).expect("it is there");
     let again = Offer { transfer: TransferId(9), ..two };
     assert_eq!(deliver(device(&folder), &again, b"two").expect("a disk"), Verdict::From(0));
-    // An older file that its signer wants back has a higher number.
+    // To return to an older file, its signer gives it a higher number.
     let back = with_manifest(b"one", 3, |_| ());
     assert_eq!(deliver(device(&folder), &back, b"one").expect("a disk"), Verdict::From(0));
     assert_eq!(deliver(device(&folder), &again, b"two").expect("a disk"), rollback);
@@ -230,8 +230,8 @@ fn only_whole_images_that_are_not_older_are_put_into_place() {
     assert!(special.only(Images::Mcuboot).is_err());
 }
 
-/// What cannot be read may be a later version. A link to itself cannot be opened, and a folder can
-/// be opened and not be read.
+/// An unreadable image may have a later version. A link to itself cannot be opened; a folder can be
+/// opened but not read.
 #[test]
 fn an_image_whose_version_cannot_be_read_makes_way_for_none() {
     let image = &*mcuboot::tests::image([1, 2, 3], &[9; 300], &[]).leak();
@@ -251,7 +251,7 @@ fn an_image_whose_version_cannot_be_read_makes_way_for_none() {
     }
 }
 
-/// A file that cannot be put into its place has its number stored already.
+/// The number is stored even if the file cannot be put into its place.
 #[test]
 fn the_number_is_stored_before_the_file_has_its_place() {
     let folder = TempDir::new().expect("a folder");
@@ -263,8 +263,8 @@ fn the_number_is_stored_before_the_file_has_its_place() {
     assert_eq!(older, Verdict::Refuse(RefuseReason::Rollback, 0));
 }
 
-/// Octets that go out as they come cannot be taken back. The sender is not told that its file is
-/// there, and a command never sees the end of its input.
+/// Bytes that were passed on cannot be taken back. The sender is not told that its file was
+/// delivered, and a command never sees the end of its input.
 #[test]
 fn a_wrong_file_that_is_handed_on_as_it_comes_is_not_reported_as_delivered() {
     let folder = TempDir::new().expect("a folder");
@@ -279,7 +279,7 @@ fn a_wrong_file_that_is_handed_on_as_it_comes_is_not_reported_as_delivered() {
         assert_eq!(error.kind(), io::ErrorKind::InvalidData, "{out:?}");
         assert!(!all.exists(), "the command was told that this is all");
         assert_eq!(deliver(output(), &offer(b"\n", 1), b"\n").expect("it is that"), Verdict::From(0));
-        // Nothing was announced that it could be compared with.
+        // No digest was announced, so there is nothing to compare.
         let unnamed = Offer { file: None, ..offer(b" ", 1) };
         assert_eq!(deliver(output(), &unnamed, b"\n").expect("it is any"), Verdict::From(0));
         assert_eq!(all.exists(), out.is_none());
@@ -288,8 +288,8 @@ fn a_wrong_file_that_is_handed_on_as_it_comes_is_not_reported_as_delivered() {
     assert_eq!(fs::read(&got).expect("it is there"), b"\n");
 }
 
-/// The sender has not heard that its file is there, and asks again, now with a manifest: nothing is
-/// sent, and the number counts.
+/// The sender does not know that its file was received, and asks again, now with a manifest: no
+/// bytes are sent, and the number is stored.
 #[test]
 fn a_file_that_came_before_manifests_has_its_number_stored_when_it_is_offered_with_one() {
     let folder = TempDir::new().expect("a folder");

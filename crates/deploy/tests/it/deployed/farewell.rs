@@ -1,4 +1,4 @@
-//! Pushes that fail, and nodes that are free for the next one at once.
+//! Tests that after a failed push the node is free for the next one at once.
 
 use std::fs::{self, OpenOptions};
 use std::path::{Path, PathBuf};
@@ -7,16 +7,16 @@ use std::thread;
 
 use crate::deployed::world::*;
 
-/// A push of the file `file`, and where it says what it does.
+/// A push of the file `file`, with its standard error.
 struct Pushing {
     child: Child,
     said: PathBuf,
 }
 
 impl Pushing {
-    /// The node has a tenth of the file, or more.
+    /// Starts a push, and returns when the node has at least a tenth of the file.
     fn partly(folder: &Path, node: &Daemon, options: &[&str]) -> Self {
-        // Slow enough that a machine with much else to do still interrupts it.
+        // Slow enough to be interrupted even on a busy machine.
         let slow = ["push", "file", "--to", &node.address, "--rate", "100 Mbit/s"];
         let said = folder.join("said");
         let mut push = command(folder, &[&slow[..], options].concat());
@@ -26,14 +26,14 @@ impl Pushing {
         pushing
     }
 
-    /// Waits until it has said that.
+    /// Waits for this text on standard error.
     fn says(&self, what: &str) {
         while !fs::read_to_string(&self.said).expect("it is there").contains(what) {
             thread::yield_now();
         }
     }
 
-    /// It fails, and says why.
+    /// Waits until the push fails with this reason.
     fn fails(mut self, why: &str) {
         assert_eq!(self.child.wait().expect("it is ours").code(), Some(1));
         let said = fs::read_to_string(&self.said).expect("it is there");
@@ -61,7 +61,7 @@ fn a_push_that_finds_no_gateway_leaves_the_node_free() {
     assert_delivered(&push(folder.path(), &via), folder.path());
 }
 
-/// The next push has another number, and goes on with what is there.
+/// The next push has another transfer identifier, and resumes.
 #[test]
 fn a_push_that_loses_its_gateways_leaves_the_node_free() {
     let folder = folder(60_000_000);
@@ -76,7 +76,7 @@ fn a_push_that_loses_its_gateways_leaves_the_node_free() {
     node.says("goes on from octet");
 }
 
-/// Between two tries it keeps its place; an interrupt then frees it.
+/// Between two tries the push keeps its place; an interrupt then releases it.
 #[test]
 fn a_push_that_is_interrupted_between_two_tries_leaves_the_node_free() {
     let folder = folder(60_000_000);

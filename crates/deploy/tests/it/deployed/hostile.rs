@@ -1,5 +1,5 @@
-//! Thousands who call and do not say who they are, beside a good push: what that costs gateway and
-//! node.
+//! Tests the cost at gateway and node of thousands of callers who do not identify themselves,
+//! beside a valid push.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -14,29 +14,28 @@ use tokio::time::Instant;
 
 use crate::deployed::world::*;
 
-/// Calls to each.
+/// Number of calls to each.
 const CALLERS: usize = 10_000;
-/// Sockets of ours that are open at once; the gateway and the node let 64 be half open.
+/// Number of sockets that the test keeps open; gateway and node permit 64 half-open connections.
 const HELD: usize = 400;
-/// Octets by which a process may grow, with all that a push needs and 64 half-open connections may
-/// hold.
+/// Limit on the growth of a process in bytes, including a push and 64 half-open connections.
 const MOST: u64 = 8 << 20;
 
-/// Octets of memory that a process has to itself.
+/// Private memory of a process in bytes.
 fn resident(process: u32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{process}/status")).expect("it lives");
     let line = status.lines().find(|line| line.starts_with("RssAnon:")).expect("every kernel says so");
     line.split_whitespace().nth(1).and_then(|kib| kib.parse::<u64>().ok()).expect("a number") << 10
 }
 
-/// Some say nothing, some the beginning of a greeting, some nonsense without end. After each call
-/// there may be a pause.
+/// Opens connections that send nothing, the start of a greeting, or endless nonsense. `pause` is
+/// called after each.
 fn flood(address: &str, callers: usize, pause: impl Fn(usize)) {
     let mut held = VecDeque::new();
     let garbage = [0x5a; 64 << 10];
     for i in 0..callers {
         pause(i);
-        // Whoever is not let in has nothing to complain of.
+        // A refused connection is fine.
         let Ok(mut socket) = TcpStream::connect(address) else { continue };
         socket.set_nonblocking(true).expect("a socket");
         let _ = match i % 3 {
@@ -96,7 +95,7 @@ fn ten_thousand_callers_each_cost_gateway_and_node_no_memory_and_the_push_nothin
     node.says("connections refused until now: ");
 }
 
-/// Callers who are refused cause a bounded number of lines, and the rest is reported.
+/// Refused callers cause a bounded number of log lines, and suppressed lines are reported.
 #[test]
 fn a_flood_of_callers_writes_less_than_a_kilobyte_a_second() {
     let folder = folder(1);
@@ -148,9 +147,9 @@ impl Links {
     }
 }
 
-/// A push arrives while 10,000 strangers call its gateway and its node, up to 4,000 a second, and
-/// the log stays short. What its speed is then is printed. It is no limit here: the strangers and
-/// whatever else runs on this machine take processors from it.
+/// A push succeeds while 10,000 strangers call its gateway and its node, up to 4,000 per second,
+/// and the log stays short. Its speed is only printed, since the strangers and other programs use
+/// the processors of this machine.
 #[test]
 fn a_push_arrives_while_strangers_on_another_link_call() {
     if skipped() {

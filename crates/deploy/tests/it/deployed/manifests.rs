@@ -1,5 +1,5 @@
-//! Manifests from `manifest create` to the node's disk: what is taken, what is refused, and what a
-//! node remembers of it.
+//! Tests of manifests from `manifest create` to the node's disk: which files are accepted and
+//! refused, and what a node stores.
 
 use std::fs;
 use std::io::Read;
@@ -12,10 +12,10 @@ use std::time::Duration;
 
 use crate::deployed::world::*;
 
-/// What a node of the device is started with, beside its output.
+/// Options that give a node the identity of the device.
 const DEVICE: [&str; 6] = ["--signers", "release.pub", "--vendor", "example.com", "--class", "sensor"];
 
-/// A node with a gateway, and the keys of two signers of whom the node knows `release`.
+/// A node with a gateway, and the keys of two signers, of whom the node knows `release`.
 struct Site {
     folder: tempfile::TempDir,
     gateway: Daemon,
@@ -24,7 +24,7 @@ struct Site {
 }
 
 impl Site {
-    /// The node is started with `options`; see [`DEVICE`].
+    /// Starts a node with `options`; see [`DEVICE`].
     fn new(options: &[&str]) -> Self {
         let folder = folder(1);
         let gateway = gateway(folder.path());
@@ -42,7 +42,7 @@ impl Site {
         command(self.path(), arguments).output().expect("the program starts")
     }
 
-    /// Runs what must succeed.
+    /// Runs a command that must succeed.
     #[track_caller]
     fn did(&self, arguments: &[&str]) {
         let run = self.run(arguments);
@@ -60,7 +60,7 @@ impl Site {
         self.node = Some(node);
     }
 
-    /// SIGKILL, as if the power had gone but for the disk.
+    /// Kills the node with SIGKILL, like a power cut that spares the disk.
     fn kill(&mut self) {
         let mut node = self.node.take().expect("it was started");
         node.child.kill().expect("it is ours");
@@ -80,7 +80,7 @@ impl Site {
         fs::write(self.path().join(name), octets).expect("it can be written");
     }
 
-    /// Makes `NAME.suit` for the device, with this number.
+    /// Makes `NAME.suit` for the device, with this sequence number.
     #[track_caller]
     fn manifest(&self, name: &str, sequence: u64, options: &[&str]) {
         let (sequence, vendor) = (sequence.to_string(), ["--vendor", "example.com"]);
@@ -108,7 +108,7 @@ impl Site {
         assert_eq!(self.got(), fs::read(self.path().join(name)).ok(), "{name}");
     }
 
-    /// Pushes a file that is refused for this reason, with a hint, and leaves what was there.
+    /// Pushes a file that must be refused with this reason and hint; the old file stays.
     #[track_caller]
     fn refuses(&self, run: &Output, before: Option<&[u8]>, reason: &str, hint: &str) {
         let said = text(&run.stderr);
@@ -122,7 +122,7 @@ impl Site {
         fs::read(self.path().join("got")).ok()
     }
 
-    /// The file with the sequence number of a component.
+    /// Path of the file with the sequence number of a component.
     fn stored(&self) -> PathBuf {
         let all = fs::read_dir(self.path().join("state/anabranch")).expect("it was made");
         let mut paths = all.map(|entry| entry.expect("it can be read").path());
@@ -133,7 +133,7 @@ impl Site {
         paths.find(is).expect("the node stores a number")
     }
 
-    /// The number that is stored; `None` before the first.
+    /// The stored number; `None` before the first.
     fn number(&self) -> Option<u64> {
         let text = fs::read_to_string(self.stored()).expect("it is there");
         text.split(' ').next().and_then(|number| number.parse().ok())
@@ -146,7 +146,8 @@ fn with<'a>(options: &[&'a str]) -> Vec<&'a str> {
 
 const ROLLBACK: [&str; 2] = ["it has taken a later version of the file", "--sequence"];
 
-/// A stolen sender key and everything that was ever signed: the attack, and what stops it.
+/// An attacker has a sender key and everything that was ever signed: the node must refuse older
+/// files.
 #[test]
 fn an_old_signed_image_or_one_for_another_device_is_taken_by_signature_and_not_by_manifest() {
     let mut site = Site::new(&["--out", "got", "--signers", "release.pub"]);
@@ -167,7 +168,7 @@ fn an_old_signed_image_or_one_for_another_device_is_taken_by_signature_and_not_b
     site.refuses(&site.push("old"), Some(b"version 2"), ROLLBACK[0], ROLLBACK[1]);
     site.node().says("a higher sequence number was taken before");
     site.refuses(&site.push("pump"), Some(b"version 2"), "for another vendor, class or component", "--class");
-    // Nor does a plain signature go around it.
+    // A plain signature does not bypass that.
     for name in ["old", "pump", "new"] {
         let run = site.push_with(name, &["--signature", &format!("{name}.sig")]);
         site.refuses(&run, Some(b"version 2"), "no signature that it trusts", "anabranch manifest create");
@@ -191,10 +192,10 @@ fn a_number_is_kept_across_restarts_and_never_falls() {
         site.restart(&with(&["--out", "got"]));
     }
     site.takes("six");
-    // Back on purpose: the older file under a higher number.
+    // To return to the older file, its signer gives it a higher number.
     site.takes("back");
     assert_eq!((site.number(), site.got().as_deref()), (Some(7), Some(&b"four"[..])));
-    // What is taken from the device is delivered again.
+    // A file that was removed from the device is delivered again.
     fs::remove_file(site.path().join("got")).expect("it is there");
     site.takes("back");
 }
@@ -242,7 +243,7 @@ fn a_manifest_of_another_file_and_what_is_none_are_refused_by_the_sender() {
         assert!(text(&run.stderr).contains("not a manifest that nodes take"), "{}", text(&run.stderr));
     }
     assert_eq!(site.node().line_within(Duration::from_millis(1)), None, "the node was not asked");
-    // After the last number nothing could follow.
+    // No number could follow the largest one.
     let last = ["manifest", "create", "image", "--key", "release.key", "--sequence", "18446744073709551615"];
     let run = site.run(&[&last[..], &["--vendor", "example.com", "--class", "sensor"]].concat());
     assert_eq!(run.status.code(), Some(2));
@@ -252,7 +253,7 @@ fn a_manifest_of_another_file_and_what_is_none_are_refused_by_the_sender() {
     assert!(names.into_iter().all(|name| !name.as_encoded_bytes().starts_with(b"push-")));
 }
 
-/// Milliseconds from the seed of this test.
+/// Random pauses from the seed of this test, in milliseconds.
 fn pauses(seed: u64, most: u64) -> impl Iterator<Item = Duration> {
     let next =
         |x: &u64| Some(x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407));
@@ -264,7 +265,7 @@ fn pause(time: Duration) {
     let _ = never.recv_timeout(time);
 }
 
-/// A push in the background.
+/// Starts a push in the background.
 fn begin(site: &Site, name: &str, options: &[&str]) -> Child {
     let manifest = format!("{name}.suit");
     let to = ["push", name, "--to", &site.address, "--quiet", "--manifest", &manifest];
@@ -272,7 +273,7 @@ fn begin(site: &Site, name: &str, options: &[&str]) -> Child {
     push.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("the program starts")
 }
 
-/// Wherever SIGKILL finds the node, a file that is in its place has its number stored.
+/// Whenever SIGKILL hits the node, a file that is in place has its number stored.
 #[test]
 fn a_node_that_is_killed_at_any_moment_takes_no_lower_number_afterwards() {
     let mut site = Site::new(&with(&["--out", "got"]));
@@ -308,7 +309,7 @@ fn a_node_that_is_killed_at_any_moment_takes_no_lower_number_afterwards() {
 }
 
 /// The number is stored before a command gets the file: a kill between the two loses the delivery,
-/// never the number.
+/// not the number.
 #[test]
 fn a_node_that_is_killed_between_number_and_delivery_takes_the_same_file_again_and_no_older_one() {
     let mut site = Site::new(&with(&["--out", "unused"]));
@@ -343,8 +344,8 @@ fn a_node_with_a_damaged_number_takes_nothing() {
     site.takes("high");
     let stored = site.stored();
     let whole = fs::read(&stored).expect("it is there");
-    // Torn while the node runs: neither a lower nor a higher number is taken, since nobody knows
-    // which is which.
+    // A number damaged while the node runs: neither lower nor higher numbers are accepted, since
+    // the comparison is impossible.
     for torn in [&b""[..], b"1", &whole[..whole.len() - 1], b"nonsense\n"] {
         fs::write(&stored, torn).expect("it is there");
         for name in ["low", "higher"] {
@@ -360,14 +361,14 @@ fn a_node_with_a_damaged_number_takes_nothing() {
         site.start(&with(&["--out", "got"]));
     }
     site.refuses(&site.push("low"), Some(b"high"), ROLLBACK[0], ROLLBACK[1]);
-    // Where the next number cannot be written, its file does not get to its place.
+    // If the next number cannot be written, its file does not get its place.
     let mut new = stored.into_os_string();
     new.push("+new");
     fs::create_dir(&new).expect("it can be made");
     site.refuses(&site.push("higher"), Some(b"high"), "it could not keep what arrived", "the node says");
     site.node().says("sequence number");
     assert_eq!(site.number(), Some(12));
-    // A node that is started on such a disk still knows which numbers are lower.
+    // A node that starts with such a disk still knows which numbers are lower.
     site.restart(&with(&["--out", "got"]));
     site.refuses(&site.push("low"), Some(b"high"), ROLLBACK[0], ROLLBACK[1]);
     site.refuses(&site.push("higher"), Some(b"high"), "it could not keep what arrived", "the node says");
@@ -412,7 +413,7 @@ fn a_command_with_a_spool_gets_what_manifests_admit() {
     assert_eq!(log.lines().count(), 2);
 }
 
-/// A signing key is stolen while a file that it has signed is on its way.
+/// A signing key is revoked while a file that it has signed is in transfer.
 #[test]
 fn a_signer_that_is_revoked_while_its_file_arrives_is_not_trusted_when_it_is_there() {
     let mut site = Site::new(&["--out", "got"]);
@@ -435,9 +436,9 @@ fn a_signer_that_is_revoked_while_its_file_arrives_is_not_trusted_when_it_is_the
     site.refuses(&run, None, "no signature that it trusts", "a key of the node's --signers");
     site.node().says("no longer admitted when it had arrived");
     assert_eq!(site.number(), None);
-    // It is not in the way of the next.
+    // The refused file does not block the next one.
     site.takes("small");
-    // The last signer is revoked: nobody is trusted, which is not everybody.
+    // The last signer is revoked: now no signer is trusted, which must not mean every signer.
     let both = [key, fs::read(site.path().join("stranger.pub")).expect("it was made")].concat();
     site.write("revoked", &both);
     site.node().signal("-HUP");
@@ -448,7 +449,8 @@ fn a_signer_that_is_revoked_while_its_file_arrives_is_not_trusted_when_it_is_the
     site.refuses(&site.push_with("small", &[]), Some(b"small"), signer[0], "");
 }
 
-/// The temporary file and the lock of one component's number are no other component's number.
+/// The temporary file and the lock of one component's number are not the number of another
+/// component.
 #[test]
 fn a_component_named_like_a_temporary_file_keeps_its_number_beside_another() {
     let named = |component| with(&["--out", "got", "--component", component, "--state", "shared"]);
@@ -458,7 +460,7 @@ fn a_component_named_like_a_temporary_file_keeps_its_number_beside_another() {
         site.manifest(name, sequence, &["--component", "firmware.new"]);
     }
     site.takes("new");
-    // Its node stores its first number.
+    // The node of the other component stores its first number.
     let other = ["node", "--listen", "127.0.0.1:0", "--out", "other", "--state", "shared"];
     let other = |component| {
         Daemon::spawn(command(site.path(), &[&other[..], &DEVICE, &["--component", component]].concat()))
@@ -479,14 +481,14 @@ fn two_nodes_of_one_device_need_folders_of_their_own() {
     let run = device(&DEVICE).output().expect("the program starts");
     assert_eq!(run.status.code(), Some(2));
     assert!(text(&run.stderr).contains("another node stores"), "{}", text(&run.stderr));
-    // Of another component, class or folder.
+    // A node of another component, class or folder may start.
     drop(Daemon::spawn(device(&with(&["--component", "radio"]))));
     drop(Daemon::spawn(device(&[&DEVICE[..5], &["pump"]].concat())));
     drop(Daemon::spawn(device(&with(&["--state", "elsewhere"]))));
     site.restart(&with(&["--out", "got"]));
 }
 
-/// Resume: the node is killed in the middle, and the manifest travels with each request.
+/// Resume: the node is killed in the middle, and the manifest is sent with each request.
 #[test]
 fn a_push_with_a_manifest_outlives_a_node_that_is_started_again() {
     let octets = 20_000_000;
@@ -506,8 +508,8 @@ fn a_push_with_a_manifest_outlives_a_node_that_is_started_again() {
     site.refuses(&site.push("old"), got.as_deref(), ROLLBACK[0], ROLLBACK[1]);
 }
 
-/// Two releases at once: the node takes one at a time, and the earlier one does not go on after the
-/// later one.
+/// Two releases at once: the node accepts one at a time, and the earlier one does not resume after
+/// the later one.
 #[test]
 fn a_push_that_a_later_release_has_overtaken_is_refused_when_it_goes_on() {
     let site = Site::new(&with(&["--out", "got"]));
@@ -523,7 +525,7 @@ fn a_push_that_a_later_release_has_overtaken_is_refused_when_it_goes_on() {
     assert_eq!(push.wait().expect("it is ours").code(), Some(130));
     let run = site.push_with("later", &["--manifest", "later.suit", "--restart", "--wait", "30 s"]);
     assert_eq!(run.status.code(), Some(0), "{}", text(&run.stderr));
-    // With what it remembers, and anew.
+    // With the stored state, and with `--restart`.
     for options in [&[][..], &["--restart"]] {
         let again = ["image", "--to", &site.address, "--quiet", "--manifest", "image.suit"];
         let run = super::world::push(site.path(), &[&again[..], options].concat());
@@ -532,7 +534,7 @@ fn a_push_that_a_later_release_has_overtaken_is_refused_when_it_goes_on() {
     assert_eq!(site.number(), Some(3));
 }
 
-/// A node that knows no manifests resets the stream of the request, as
+/// A node without support for manifests resets the stream of the request, as
 /// docs/reference/set-protocol.md says.
 #[test]
 fn a_node_of_before_manifests_gives_an_error_that_says_so() {
@@ -554,7 +556,7 @@ fn a_node_of_before_manifests_gives_an_error_that_says_so() {
             let n = stream.read(&mut octets).expect("it speaks first");
             decoder.push(bytes::Bytes::copy_from_slice(&octets[..n]));
             assert!(decoder.next_item().is_err(), "a request with a manifest is none");
-            // What it has not read makes the close a reset.
+            // Closing a socket with unread data sends a reset.
         }
     });
     let run = push(path, &["file", "--to", &address, "--insecure", "--quiet", "--manifest", "file.suit"]);
@@ -562,7 +564,7 @@ fn a_node_of_before_manifests_gives_an_error_that_says_so() {
     assert!(text(&run.stderr).contains("of a version that knows manifests"), "{}", text(&run.stderr));
 }
 
-/// An image as MCUboot's `imgtool sign` makes them without a key.
+/// An image as MCUboot's `imgtool sign` makes it without a key.
 fn image([major, minor]: [u8; 2], code: &[u8]) -> Vec<u8> {
     let mut image = vec![0; 32];
     image[..4].copy_from_slice(&0x96f3_b83d_u32.to_le_bytes());
@@ -600,11 +602,11 @@ fn only_whole_mcuboot_images_of_no_lower_version_get_to_their_place() {
     }
     site.refuses(&push(&site, "old"), Some(&new), "it has taken a later version", "");
     site.node().says("version 1.2.0+0: 1.3.0+0 is there already");
-    // What is refused leaves nothing in the way of the next.
+    // A refused file does not block the next one.
     site.write("third", &image([2, 0], &[9; 50]));
     assert_eq!(site.push_with("third", &[]).status.code(), Some(0));
 
-    // A manifest has the image's version as its number, and is made of whole images only.
+    // The manifest's number is the image's version, and only complete images get a manifest.
     fs::remove_file(site.path().join("got")).expect("it is there");
     site.restart(&with(&["--out", "got", "--mcuboot"]));
     let create = ["--key", "release.key", "--vendor", "example.com", "--class", "sensor"];

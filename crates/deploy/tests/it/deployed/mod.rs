@@ -1,4 +1,5 @@
-//! `anabranch node`, `gateway` and `push --to` as processes of their own, through the loop device.
+//! Tests of `anabranch node`, `gateway` and `push --to` as separate processes over the loopback
+//! device.
 
 mod farewell;
 mod hostile;

@@ -1,4 +1,4 @@
-//! What an operator sees of a gateway and a node: metrics, health, and logs as JSON.
+//! Tests of metrics, health, and JSON logs of a gateway and a node.
 
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use crate::deployed::world::*;
 
-/// The address of a daemon's metrics.
+/// Address of a daemon's metrics.
 fn metrics_of(daemon: &Daemon) -> String {
     let line = daemon.says("metrics on http://");
     let address = line.split("http://").nth(1).and_then(|rest| rest.split('/').next());
@@ -32,7 +32,7 @@ fn get(address: &str, path: &str) -> (String, String) {
     ask(address, &format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n"))
 }
 
-/// The value of a sample.
+/// Value of a sample.
 fn sample(page: &str, name: &str) -> f64 {
     let line = page.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
     line.unwrap_or_else(|| panic!("no {name} in {page}")).parse().expect("a number")
@@ -58,7 +58,7 @@ fn metrics_count_what_was_relayed_received_and_refused() {
     assert!(run.status.success(), "{}", text(&run.stderr));
     std::fs::write(folder.path().join("long"), contents(500_000)).expect("it can be written");
     assert_eq!(push(folder.path(), &["long", "--to", &node.address, "--quiet"]).status.code(), Some(1));
-    // A stranger: its octets are no greeting.
+    // A stranger, whose bytes are not a greeting.
     let mut stranger = TcpStream::connect(&node.address).expect("it listens");
     stranger.write_all(b"GET / HTTP/1.1\r\n\r\n").expect("it reads");
     let _ = stranger.read(&mut [0]);
@@ -80,7 +80,7 @@ fn metrics_count_what_was_relayed_received_and_refused() {
     assert_eq!(sample(&page, "anabranch_refused_total{reason=\"garbled\"}"), 1.0);
     assert!(sample(&page, "process_resident_memory_bytes") > 1e6);
     assert!(sample(&page, "process_open_fds") <= sample(&page, "process_max_fds"));
-    // The format: each sample follows the HELP and the TYPE of its family.
+    // Format: each sample follows the HELP and TYPE lines of its family.
     let mut family = "";
     for line in page.lines() {
         match line.strip_prefix("# ").map(|rest| rest.split(' ').collect::<Vec<_>>()) {
@@ -93,8 +93,8 @@ fn metrics_count_what_was_relayed_received_and_refused() {
     }
 }
 
-/// A file of at most 1200 bytes follows its request, with keys or without: no gateway sees anything
-/// of it.
+/// A file of at most 1200 bytes is sent with its request, with or without keys, so the gateway does
+/// not see it.
 #[test]
 fn a_small_file_leaves_no_session_at_its_gateway() {
     for insecure in [&[][..], &["--insecure"]] {
@@ -107,9 +107,9 @@ fn a_small_file_leaves_no_session_at_its_gateway() {
         let node = ["node", "--listen", "127.0.0.1:0", "--gateways", &known, "--out", "got"];
         let node = start(folder.path(), &[&node[..], insecure].concat());
         let to_node = ["--to", &node.address, "--quiet"];
-        // What it says of itself comes first.
+        // Skip the lines about the start.
         while gateway.line_within(Duration::from_millis(300)).is_some() {}
-        // Once from sender and node without state, once where the file is there already.
+        // Once without state at sender and node, and once with the file already delivered.
         for _ in 0..2 {
             let run = push(folder.path(), &[&["file"], &to_node[..], insecure].concat());
             assert!(run.status.success(), "{}", text(&run.stderr));
@@ -121,7 +121,7 @@ fn a_small_file_leaves_no_session_at_its_gateway() {
         let ended = page.lines().filter(|line| line.starts_with("anabranch_gateway_sessions_total{"));
         let ended: Vec<&str> = ended.collect();
         assert!(!ended.is_empty() && ended.iter().all(|line| line.ends_with(" 0")), "{ended:?}");
-        // The same gateway carries a longer one.
+        // The same gateway carries a longer file.
         std::fs::write(folder.path().join("long"), contents(1_201)).expect("it can be written");
         let run = push(folder.path(), &[&["long"], &to_node[..], insecure].concat());
         assert!(run.status.success(), "{}", text(&run.stderr));
@@ -153,7 +153,7 @@ fn a_gateway_says_that_a_node_is_gone() {
     assert_eq!(push.wait().expect("it is ours").code(), Some(1));
     let line = gateway.says("the node was not reached");
     assert!(line.contains("Connection refused"), "{line}");
-    // The session that had been open is one more. None stays when the push is over.
+    // The session that was open counts as well. None is left when the push is over.
     let began = Instant::now();
     let page = loop {
         let page = get(&address, "/metrics").1;
@@ -167,8 +167,8 @@ fn a_gateway_says_that_a_node_is_gone() {
     assert!(ended("unreachable") >= 1.0, "{page}");
 }
 
-/// Silent callers at the port of metrics keep neither transfers nor, once they are gone, other
-/// callers of that port waiting.
+/// Silent callers at the port of metrics do not delay transfers. After they have gone, other
+/// callers of that port are served.
 #[test]
 fn callers_of_metrics_are_few_and_disturb_no_transfer() {
     let folder = folder(100_000);
@@ -188,7 +188,7 @@ fn callers_of_metrics_are_few_and_disturb_no_transfer() {
     assert!(push(folder.path(), &["file", "--to", &node.address, "--quiet"]).status.success());
 }
 
-/// Silent callers at the port of metrics give way to others, and are closed after 5 s.
+/// Silent callers at the port of metrics are replaced by others, and closed after 5 s.
 #[test]
 fn silent_callers_of_metrics_delay_no_other_caller() {
     let folder = folder(1);
@@ -201,7 +201,7 @@ fn silent_callers_of_metrics_delay_no_other_caller() {
     assert_eq!(get(&metrics, "/healthz").1, "ok\n");
     let took = began.elapsed();
     assert!(took < Duration::from_secs(2), "the answer took {took:?}");
-    // Reading ends when the node closes the connection.
+    // Reading ends when the program closes the connection.
     let closed_within = |stream: &mut TcpStream, time| {
         stream.set_read_timeout(Some(time)).expect("a time");
         match uninterrupted(|| stream.read(&mut [0])) {
@@ -209,7 +209,7 @@ fn silent_callers_of_metrics_delay_no_other_caller() {
             Err(error) => error.kind() == ErrorKind::ConnectionReset,
         }
     };
-    // At most 8 have places: those before them are closed at once.
+    // At most 8 callers are kept: earlier ones are closed at once.
     let (first, last) = silent.split_at_mut(52);
     assert!(first.iter_mut().all(|stream| closed_within(stream, Duration::from_secs(1))));
     let youngest = last.last_mut().expect("there are 8");
@@ -228,7 +228,7 @@ fn a_node_whose_disk_is_fuller_than_its_reserve_is_not_healthy() {
         let (head, body) = get(&metrics_of(&node), "/healthz");
         assert!(head.starts_with(&format!("HTTP/1.1 {expected}\r\n")), "{head}");
         assert_eq!(body.contains("fewer than --reserve"), reserve != "1 kB", "{body}");
-        // The port authenticates no caller: it names no files.
+        // The port does not authenticate callers, so it names no files.
         assert!(!body.contains('/') && !body.contains("got"), "{body}");
     }
 }
@@ -258,7 +258,7 @@ fn each_line_of_a_json_log_is_an_object_with_level_and_event() {
             object["message"].is_string() && (object["peer"].is_string() || object["transfer"].is_string())
         );
     }
-    // The error with which a program ends.
+    // The error that ends a program.
     let ended =
         command(folder.path(), &["node", "--out", "x", "--listen", "192.0.2.1:1", "--log-format", "json"])
             .output();
@@ -266,7 +266,7 @@ fn each_line_of_a_json_log_is_an_object_with_level_and_event() {
     let object: Value = serde_json::from_slice(&ended.stderr).expect("one object");
     assert_eq!((ended.status.code(), &object["level"]), (Some(2), &"error".into()));
     assert!(object["hint"].is_string(), "{object}");
-    // Lines of lower levels are left out: this one does not say where it listens.
+    // Lines of lower levels are not logged, so the program does not print where it listens.
     let arguments = ["gateway", "--listen", "127.0.0.1:0", "--log-level", "warning"];
     let mut quiet = command(folder.path(), &arguments);
     let mut quiet = quiet.stderr(Stdio::piped()).spawn().expect("the program starts");

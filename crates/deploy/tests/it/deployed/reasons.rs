@@ -1,4 +1,4 @@
-//! Why a push failed, gateway by gateway, and what a node's result looks like.
+//! Tests of why a push failed, gateway by gateway, and of the format of a node's result.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::deployed::world::*;
 
-/// A port on which nothing listens.
+/// A port on which no program listens.
 const DEAD: &str = "127.0.0.1:1";
 
 #[test]
@@ -68,7 +68,7 @@ fn a_command_that_reads_only_the_beginning_is_known_by_its_exit_status() {
     node.says("it ended with exit status: 3");
 }
 
-/// A pipe has a path, `/dev/stdin`, which leads to no file that could be named again.
+/// A pipe has a path, `/dev/stdin`, but that path does not name a file that could be opened again.
 #[test]
 fn a_pipe_is_pushed_by_its_path() {
     let folder = folder(50_000);
@@ -87,7 +87,7 @@ fn a_result_is_never_left_out_and_is_an_object_beside_a_json_log() {
     let folder = folder(1_000);
     let gateway = gateway(folder.path());
     for options in [&[][..], &["--quiet"], &["--log-level", "error"]] {
-        // A quiet node does not say where it listens.
+        // With `--log-level error` the node does not print where it listens.
         let free = TcpListener::bind(home()).and_then(|free| free.local_addr()).expect("a port");
         let address = free.to_string();
         let node = ["node", "--listen", &address, "--gateways", &gateway.known(), "--out", "got", "--once"];
@@ -114,7 +114,7 @@ fn a_key_that_cannot_be_written_leaves_no_file() {
         let run = command(folder.path(), &["key", "new", name]).output().expect("the program starts");
         assert_eq!(run.status.code(), Some(2), "{name}");
     }
-    // Files may have no octets: the disk is full, as it were.
+    // A limit on file sizes of 0 bytes acts like a full disk.
     let key = command(folder.path(), &["key", "new", "full"]);
     let mut limited = Command::new("sh");
     limited.args(["-c", "trap '' XFSZ; ulimit -f 0; exec \"$0\" \"$@\""]).arg(key.get_program());

@@ -1,4 +1,4 @@
-//! SIGHUP: keys are read again while a gateway and a node go on.
+//! Tests of SIGHUP: a running gateway and node read their keys again.
 
 use std::fs;
 
@@ -44,7 +44,7 @@ fn a_sender_is_revoked_and_comes_back_without_a_restart() {
     assert_eq!(code, Some(1), "{said}");
     assert!(said.contains("--senders (or --psk) have this sender's key"), "{said}");
     assert_eq!(push("sender.key").0, Some(0));
-    // What cannot be read changes nothing.
+    // An unreadable file changes nothing.
     fs::write(folder.path().join("senders"), "x25519:00").expect("it can be written");
     reload();
     assert_eq!(push("sender.key").0, Some(0));
@@ -54,7 +54,7 @@ fn a_sender_is_revoked_and_comes_back_without_a_restart() {
     assert_eq!(push("other.key").0, Some(0));
 }
 
-/// Whatever of a key is in the file, and whether there is anything in it.
+/// The file may contain either half of a pair, or nothing.
 #[test]
 fn either_half_of_a_pair_and_a_pre_shared_key_can_be_revoked() {
     // Longer than a file that needs no gateway.
@@ -89,7 +89,7 @@ fn either_half_of_a_pair_and_a_pre_shared_key_can_be_revoked() {
     assert!(known("other.key") && shared("two.key"), "the others stay");
 }
 
-/// A node that wants signatures does not take unsigned files because all who sign are revoked.
+/// A node that requires signatures does not accept unsigned files after all signers were revoked.
 #[test]
 fn a_node_whose_signers_are_all_revoked_does_not_start() {
     let folder = folder(1);
@@ -113,7 +113,7 @@ fn a_node_whose_signers_are_all_revoked_does_not_start() {
     assert_eq!(run.status.code(), Some(2), "{}", text(&run.stderr));
 }
 
-/// The node keeps the sender, so that only the gateway can refuse it.
+/// The node still accepts the sender, so only the gateway can refuse it.
 #[test]
 fn a_gateway_revokes_a_sender_by_itself_at_its_start_and_by_sighup() {
     let folder = folder(10_000);
@@ -126,7 +126,7 @@ fn a_gateway_revokes_a_sender_by_itself_at_its_start_and_by_sighup() {
     let listen = ["gateway", "--listen", "127.0.0.1:0", "--allow", "127.0.0.0/8:1-65535"];
     let gateway = start(folder.path(), &[&listen[..], &["--revoked", "revoked"]].concat());
     let listen = ["node", "--listen", "127.0.0.1:0", "--gateways", &gateway.known(), "--out", "got"];
-    // What the gateway has refused makes way soon.
+    // A short limit, so that the transfer refused by the gateway gives way soon.
     let node = start(folder.path(), &[&listen[..], &["--idle", "300ms"]].concat());
     let push = || {
         let to = ["file", "--to", &node.address, "--no-resume", "--restart", "--quiet", "--wait", "30s"];

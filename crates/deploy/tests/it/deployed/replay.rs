@@ -1,4 +1,4 @@
-//! What was recorded is said again, also to a gateway and a node that were started anew.
+//! Tests that recorded messages are refused, also by a restarted gateway and node.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -9,8 +9,8 @@ use anabranch_testkit::{netns, uninterrupted};
 
 use crate::deployed::world::*;
 
-/// The first octets that a push says to a gateway or a node; then it is killed. `arguments` has
-/// `HERE` for where we listen.
+/// Records the first bytes that a push sends to a gateway or a node; the push is then killed.
+/// `HERE` in `arguments` stands for the test's address.
 fn recorded(folder: &std::path::Path, arguments: &[&str]) -> Vec<u8> {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let here = listener.local_addr().expect("it is bound").to_string();
@@ -26,16 +26,16 @@ fn recorded(folder: &std::path::Path, arguments: &[&str]) -> Vec<u8> {
     greeting
 }
 
-/// What the other end answers until it hangs up, or has said something.
+/// Sends recorded bytes and returns the length of the answer.
 fn replay(address: &str, octets: &[u8]) -> usize {
     let mut socket = TcpStream::connect(address).expect("it listens");
     socket.write_all(octets).expect("the kernel takes it");
     socket.set_read_timeout(Some(Duration::from_secs(60))).expect("a socket");
-    // A reset is an answer of no octets.
+    // A reset counts as an answer of no bytes.
     uninterrupted(|| socket.read(&mut [0; 1 << 10])).unwrap_or_default()
 }
 
-/// A daemon with a fixed port: what it has stored belongs to that.
+/// A daemon with a fixed port, since its stored state belongs to the port.
 fn fixed(folder: &std::path::Path, arguments: &[&str]) -> Daemon {
     let free = TcpListener::bind(home()).and_then(|free| free.local_addr()).expect("a port");
     let listen = free.to_string();
@@ -62,13 +62,13 @@ fn a_recorded_greeting_is_served_once_across_restarts() {
     let node = start(folder.path(), &["node", "--listen", &at_node, "--out", "got"]);
     assert_eq!(again(), (0, 0));
     node.says("replayed");
-    // The sender itself is served, at once.
+    // The real sender is served at once.
     let via = format!("{at_gateway}=gateway.pub");
     let run = self::push(folder.path(), &["file", "--to", &at_node, "--via", &via, "--quiet", "--restart"]);
     assert_eq!(run.status.code(), Some(0), "{}", text(&run.stderr));
 }
 
-/// What is stored counts also while nothing more can be stored.
+/// Stored numbers count even while no further ones can be stored.
 #[test]
 fn a_recorded_greeting_is_not_served_after_a_restart_with_a_full_disk() {
     if netns::skipped() {
@@ -87,7 +87,7 @@ fn a_recorded_greeting_is_not_served_after_a_restart_with_a_full_disk() {
     let node = start(folder.path(), &["node", "--listen", &address, "--out", "got", "--state", "numbers"]);
     assert!(node.preface.concat().contains("folder on a disk with room"), "{:?}", node.preface);
     assert_eq!(replay(&address, &greeting), 0);
-    // Later numbers are refused as well while the node runs.
+    // A running node also refuses later numbers that were recorded.
     let later = recorded(folder.path(), &["push", "file", "--to", "HERE", "--quiet"]);
     assert!(replay(&address, &later) > 0);
     assert_eq!(replay(&address, &later), 0);

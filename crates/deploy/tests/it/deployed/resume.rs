@@ -1,4 +1,4 @@
-//! Pushes and nodes that are killed, and go on where they were.
+//! Tests of pushes and nodes that are killed and resume.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -14,10 +14,10 @@ use serde_json::Value;
 
 use crate::deployed::world::*;
 
-/// Long enough to be interrupted, and to have several checkpoints by then.
+/// Long enough for interruptions and several checkpoints.
 const OCTETS: usize = 60_000_000;
 
-/// A node with a gateway of its own, at an address that does not change.
+/// A node with a gateway of its own, at a fixed address.
 struct Place {
     folder: tempfile::TempDir,
     gateway: Daemon,
@@ -26,7 +26,7 @@ struct Place {
 }
 
 impl Place {
-    /// With a file of so many octets to push.
+    /// Creates them with a file of `octets` bytes to push.
     fn new(octets: usize) -> Self {
         let folder = folder(octets);
         let gateway = gateway(folder.path());
@@ -50,15 +50,14 @@ impl Place {
         self.node.as_ref().expect("it was started")
     }
 
-    /// As if the power had gone, but for the disk.
+    /// Kills the node, like a power cut that spares the disk.
     fn kill_node(&mut self) {
         let mut node = self.node.take().expect("it was started");
         node.child.kill().expect("it is ours");
         node.child.wait().expect("it is ours");
     }
 
-    /// What is remembered of pushes that have not come to their end. Digests of files and numbers
-    /// of greetings are beside it.
+    /// Stored unfinished pushes. Digests of files and numbers of greetings are stored beside them.
     fn pending(&self) -> Vec<PathBuf> {
         let all = fs::read_dir(self.path().join("state/anabranch")).expect("it was made");
         let paths = all.map(|entry| entry.expect("it can be read").path());
@@ -72,21 +71,21 @@ impl Place {
         push(self.path(), &[&["file", "--to", &self.address, "--json", "--quiet"], options].concat())
     }
 
-    /// A push that is under way, by a tenth or more.
+    /// Starts a push and returns when at least a tenth is delivered.
     fn push_partly(&self, options: &[&str]) -> Child {
-        // Slow enough that a machine with much else to do still interrupts it.
+        // Slow enough to be interrupted even on a busy machine.
         let slow = ["push", "file", "--to", &self.address, "--rate", "100 Mbit/s"];
         let mut push = command(self.path(), &[&slow, options].concat());
         let mut push = push.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("the program starts");
         let mut lines = BufReader::new(push.stderr.take().expect("it is piped")).lines();
         let told = lines.find(|line| line.as_ref().is_ok_and(|line| line.contains("octets delivered (")));
         assert!(told.is_some(), "it has ended before");
-        // Somebody has to read what else it says.
+        // Read the remaining output, so that the push never blocks.
         thread::spawn(move || lines.for_each(drop));
         push
     }
 
-    /// What a push that is killed when it is under way leaves.
+    /// Starts a push and kills it in the middle.
     fn kill_push(&self) {
         let mut push = self.push_partly(&[]);
         push.kill().expect("it is ours");
@@ -94,7 +93,7 @@ impl Place {
         assert!(!self.path().join("got").exists(), "it was too quick to be interrupted");
     }
 
-    /// The next push brings the rest; how many octets were there already.
+    /// Pushes the rest, and returns the number of bytes that the node already had.
     fn rest(&self) -> u64 {
         let run = self.push(&[]);
         assert_eq!(run.status.code(), Some(0), "{}", text(&run.stderr));
@@ -107,7 +106,7 @@ impl Place {
     }
 }
 
-/// A node that is gone for some seconds, twice.
+/// The node is down for several seconds, twice.
 #[test]
 fn a_push_with_patience_outlives_a_node_that_is_started_again() {
     let mut place = Place::new(OCTETS);
@@ -125,7 +124,7 @@ fn a_push_with_patience_outlives_a_node_that_is_started_again() {
     assert_eq!(place.pending(), [] as [PathBuf; 0], "what is delivered is forgotten");
 }
 
-/// Gateways that did what they could are not to blame.
+/// The error does not blame gateways that worked.
 #[test]
 fn a_push_says_that_the_node_was_started_again_or_is_gone() {
     for (comes_back, why) in
@@ -151,7 +150,8 @@ fn a_push_says_that_the_node_was_started_again_or_is_gone() {
     }
 }
 
-/// The copy has the number and the keys of the first, whose sessions would not hold any more.
+/// A copy of the push has the transfer identifier and the keys of the first, whose sessions it
+/// would end.
 #[test]
 fn a_second_copy_of_a_push_ends_and_the_first_delivers() {
     let place = Place::new(OCTETS);
@@ -177,7 +177,7 @@ fn a_second_copy_of_a_push_ends_and_the_first_delivers() {
     assert_eq!(place.rest(), 0, "nothing is locked any more");
 }
 
-/// Another user who may open the folder may lock it. What pushes lock is its owner's alone.
+/// Another user who can open the folder can lock it, so pushes lock a private file.
 #[test]
 fn a_lock_on_the_state_folder_blocks_no_push() {
     let place = Place::new(1_000);
@@ -212,7 +212,7 @@ fn of_copies_that_start_at_once_one_delivers() {
     assert!(fs::read(place.path().join("got")).expect("it is there") == contents(3_000_000));
 }
 
-/// Patience ends, and so it does at once where waiting does not help.
+/// Retries end after the time limit, and at once where retrying cannot help.
 #[test]
 fn a_push_with_patience_gives_up_as_well() {
     let mut place = Place::new(OCTETS);
@@ -259,7 +259,7 @@ fn both_are_killed() {
 #[test]
 fn a_push_that_is_interrupted_says_how_it_goes_on() {
     let place = Place::new(OCTETS);
-    // At this rate it takes 8 minutes: it is under way whenever the signal comes.
+    // At this rate the transfer takes 8 minutes, so it is in progress whenever the signal arrives.
     let slow = ["push", "file", "--to", &place.address, "--quiet", "--rate", "1 Mbit/s"];
     let mut push = command(place.path(), &slow);
     let push = push.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("the program starts");
@@ -282,7 +282,7 @@ fn a_file_that_has_changed_is_not_taken_for_what_it_was() {
     assert!(text(&run.stderr).contains("has changed since"), "{}", text(&run.stderr));
     assert!(text(&run.stderr).contains("--restart"), "{}", text(&run.stderr));
 
-    // Another file to the same node: what is there waits for the rest.
+    // Another file for the same node: the unfinished file waits for the rest.
     fs::write(place.path().join("other"), b"other").expect("it can be written");
     let address = place.address.clone();
     let other = ["other", "--to", &address, "--quiet"];
@@ -306,8 +306,8 @@ fn a_push_to_a_busy_node_waits_in_line() {
     let mut place = Place::new(3_000_000);
     place.kill_node();
     place.start(&["--pipe", "cat > got"]);
-    // Without its gateway the first push cannot end before the second has been refused. Then it
-    // takes half a second, for which the third has to wait.
+    // Without its gateway the first push cannot end before the second was refused. It then takes
+    // half a second, for which the third has to wait.
     place.gateway.signal("-STOP");
     let slow = ["push", "file", "--to", &place.address, "--quiet", "--rate", "50 Mbit/s"];
     let mut first = command(place.path(), &slow);
@@ -325,11 +325,11 @@ fn a_push_to_a_busy_node_waits_in_line() {
     assert!(fs::read(place.path().join("got")).expect("it is there") == b"other");
 }
 
-/// What a push that has not heard remembers is what it remembered when it was under way.
+/// After a lost answer, a push stores the same state as during the transfer.
 #[test]
 fn a_push_that_was_killed_before_it_heard_hears_it_at_once() {
     let mut place = Place::new(OCTETS);
-    // Without its gateway the push cannot end before its memory is read.
+    // Without its gateway the push cannot end before its state is read.
     place.gateway.signal("-STOP");
     let mut push = command(place.path(), &["push", "file", "--to", &place.address, "--quiet"]);
     let mut push = push.stdout(Stdio::null()).spawn().expect("the program starts");
@@ -340,7 +340,7 @@ fn a_push_that_was_killed_before_it_heard_hears_it_at_once() {
     assert_eq!(push.wait().expect("it is ours").code(), Some(0));
     assert!(!state.exists());
     fs::write(state, kept).expect("it can be written");
-    // The node has forgotten all but its journal.
+    // The node has only its journal left.
     place.kill_node();
     place.start(&["--out", "got"]);
     let run = place.push(&[]);
@@ -355,7 +355,7 @@ fn a_push_that_was_killed_before_it_heard_hears_it_at_once() {
 fn a_disk_that_is_full_keeps_what_it_has() {
     let mut place = Place::new(OCTETS);
     place.kill_node();
-    // 40 000 blocks of 512 or 1024 octets, as shells differ.
+    // 40 000 blocks of 512 or 1024 bytes, depending on the shell.
     let program = crate::programs::words("node").join(" ");
     let limited = format!(
         "trap '' XFSZ; ulimit -f 40000; exec {program} --listen {} --gateways {} --out got \
@@ -377,8 +377,7 @@ fn a_disk_that_is_full_keeps_what_it_has() {
     assert!(there > 15_000_000 && there < OCTETS as u64, "{there}");
 }
 
-/// A file system of 30 MB of the node's own. A file beside which the one before still stands counts
-/// as well.
+/// The node has a file system of 30 MB. The file that is being replaced takes space as well.
 #[test]
 fn a_disk_that_is_too_small_refuses_before_anything_is_sent() {
     if netns::skipped() {

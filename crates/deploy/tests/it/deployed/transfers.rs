@@ -1,4 +1,4 @@
-//! Files that arrive, and what is said where they cannot.
+//! Tests of successful transfers, and of errors.
 
 use std::fs::{self, Permissions};
 use std::io::{Read, Write};
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::deployed::world::*;
 
-/// What a push prints as JSON, sorted.
+/// Keys of the JSON report of a push, sorted.
 const FIELDS: [&str; 12] = [
     "bytes",
     "compare",
@@ -41,7 +41,7 @@ fn a_file_goes_through_three_gateways_into_a_file() {
     assert_eq!((&report["bytes"], &report["delivered_bytes"]), (&3_000_000.into(), &3_000_000.into()));
     assert_eq!(report["sha256"], sha256(&contents(3_000_000)));
     assert_eq!(report["gateways"].as_array().map(Vec::len), Some(3));
-    // The test of the simulated push holds the same lists.
+    // The test of the simulated push has the same lists.
     assert_eq!(keys(&report), FIELDS);
     assert_eq!(keys(&report["gateways"][0]), ["bytes", "name", "retransmissions", "srtt_s", "state"]);
 
@@ -60,7 +60,8 @@ fn who_may_read_a_file_is_what_its_place_says() {
     let set = |name: &str, mode| {
         fs::set_permissions(folder.path().join(name), Permissions::from_mode(mode)).expect("it is ours");
     };
-    // By what the umask makes of a new file; and by whoever could read what was there before.
+    // The umask determines the permissions of a new file; a replaced file determines those of its
+    // successor.
     for (there, options) in
         [(None, &[][..]), (Some(0o640), &[]), (None, &["--no-resume"]), (Some(0o604), &["--no-resume"])]
     {
@@ -86,7 +87,7 @@ fn a_command_gets_the_octets_and_has_the_last_word() {
     let mut node = start(folder.path(), &[&listen[..], &["cat > got; echo done > end"]].concat());
     let run = push(folder.path(), &["file", "--to", &node.address, "--via", &gateway.known(), "--quiet"]);
     assert_eq!(run.status.code(), Some(0), "{}", text(&run.stderr));
-    // What the sender was told is true by now.
+    // The sender was told only after the command had ended.
     assert_eq!(fs::read_to_string(folder.path().join("end")).expect("the command has ended"), "done\n");
     assert!(fs::read(folder.path().join("got")).expect("it is there") == contents(200_000));
     assert_eq!(node.ended().0, Some(0));
@@ -116,7 +117,8 @@ fn an_interrupt_ends_each_of_them() {
     push.stderr.take().expect("it is piped").read_to_string(&mut said).expect("the program writes text");
     assert!(said.contains("interrupted: ") && said.contains(" of 1000000 octets were delivered"), "{said}");
     node.signal("-INT");
-    // The command goes with the node: it would take the end of its input for the end of the file.
+    // The command ends with the node: otherwise it would take the end of its input for the end of
+    // the file.
     gateway.signal("-INT");
     assert_eq!((node.ended().0, gateway.ended().0), (Some(130), Some(130)));
     assert!(!folder.path().join("got").exists());
@@ -197,14 +199,14 @@ fn a_node_with_signers_takes_only_what_they_have_signed() {
     assert_eq!(taken.status.code(), Some(0), "{}", text(&taken.stderr));
     assert!(fs::read(path.join("got")).expect("it is there") == contents(50_000));
 
-    // Octets that are handed on as they come are handed on before they are known to be those.
+    // A command without a spool gets bytes before their signature can be checked.
     let pipe = ["node", "--listen", "127.0.0.1:0", "--pipe", "cat", "--signers", "release.pub"];
     let run = command(path, &pipe).output().expect("the program starts");
     assert_eq!(run.status.code(), Some(2));
     assert!(text(&run.stderr).contains("--spool"), "{}", text(&run.stderr));
 }
 
-/// A hint names the key that is missing, and no other.
+/// A hint names the missing key and no other.
 #[test]
 fn a_hint_about_a_key_goes_with_its_message() {
     let folder = folder(10);
@@ -236,7 +238,7 @@ fn a_hint_about_a_key_goes_with_its_message() {
     }
 }
 
-/// What can be read once, and is longer than should be kept in memory.
+/// An input that can be read only once, and is too long to be kept in memory.
 #[test]
 fn standard_input_is_pushed_with_little_memory() {
     let octets = 60_000_000;
@@ -297,7 +299,7 @@ fn a_file_whose_name_is_no_text_is_delivered() {
     assert!(fs::read(folder.path().join("got")).expect("it is there") == contents(1_000));
 }
 
-/// A session's number has one octet: a longer list would be cut without a word.
+/// A session number has one byte: a longer list would be truncated without a message.
 #[test]
 fn more_gateways_than_a_transfer_has_sessions_are_refused() {
     let folder = folder(1);

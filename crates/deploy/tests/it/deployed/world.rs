@@ -1,4 +1,4 @@
-//! Processes of their own, and what they say.
+//! Starts the programs as separate processes and reads their output.
 
 use std::fs;
 use std::path::Path;
@@ -19,7 +19,7 @@ pub(crate) fn command(folder: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-/// Everybody has keys where nothing else is said.
+/// Options for keys, unless the arguments choose otherwise.
 fn keys_for(arguments: &[&str]) -> &'static [&'static str] {
     let said = |flag: &str| arguments.contains(&flag);
     match arguments[0] {
@@ -35,9 +35,9 @@ pub(crate) fn push(folder: &Path, arguments: &[&str]) -> Output {
     command(folder, &[&["push"], arguments].concat()).output().expect("the program starts")
 }
 
-/// What the tests ask of a daemon beside what every daemon has.
+/// Names of daemons for other programs.
 pub(crate) trait Named {
-    /// A gateway with its key, as it is named to others.
+    /// Address of the gateway with its key, as others name it.
     fn known(&self) -> String;
 }
 

@@ -1,5 +1,4 @@
-//! Our manifests and those of other programs: `pycose` and `cbor2` verify ours, and we verify
-//! theirs.
+//! Compares manifests with other programs: `pycose` and `cbor2` verify ours, and we verify theirs.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,19 +9,19 @@ use serde_json::Value;
 
 use crate::deployed::world::*;
 
-/// This folder.
+/// A file of this folder.
 fn here(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/elsewhere").join(name)
 }
 
-/// A Python with what `requirements.txt` names; `None`, and a line that says why, if that cannot be
-/// had.
+/// A Python with the packages of `requirements.txt`; prints why and returns `None` if that is not
+/// available.
 fn python() -> Option<&'static Path> {
     static PYTHON: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     PYTHON.get_or_init(install).as_deref().inspect_err(|why| println!("SKIPPED: {why}")).ok()
 }
 
-/// Installs it, unless that was done in an earlier run.
+/// Installs the packages, unless an earlier run did.
 fn install() -> Result<PathBuf, String> {
     let wanted = fs::read_to_string(here("requirements.txt")).expect("it is here");
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cose");
@@ -65,7 +64,7 @@ fn pycose_verifies_our_manifests_and_we_verify_those_of_pycose() {
         line.to_owned()
     };
 
-    // Ours, read there.
+    // Our manifest, read by the other programs.
     let create = ["manifest", "create", "file", "--key", "release.key", "--vendor", "example.com"];
     for (sequence, expires) in [("0", None), ("18446744073709551614", Some("2030-01-01T00:00:01Z"))] {
         let expiry = expires.map_or_else(Vec::new, |moment| vec!["--expires", moment]);
@@ -87,7 +86,7 @@ fn pycose_verifies_our_manifests_and_we_verify_those_of_pycose() {
         assert_eq!(said["class"], "57f55ecb-eaa3-5765-960e-e1e1418a661b");
     }
 
-    // Theirs, read here.
+    // Their manifests, read by our programs.
     let envelopes = path.join("envelopes").display().to_string();
     fs::create_dir(&envelopes).expect("room");
     let file = path.join("file").display().to_string();
@@ -104,8 +103,8 @@ fn pycose_verifies_our_manifests_and_we_verify_those_of_pycose() {
     assert_eq!((good, bad), (8, 14));
 }
 
-/// What is signed in the draft's examples is what we sign: they are by ES256, which our programs do
-/// not have.
+/// The bytes to sign in the draft's examples equal ours. The examples are signed with ES256, which
+/// our programs do not have.
 #[test]
 fn pycose_verifies_the_examples_of_the_draft_as_we_read_them() {
     let Some(python) = python() else { return };

@@ -1,5 +1,5 @@
-//! A relay between two ends of a connection, which changes bits that TCP's checksum would have to
-//! notice.
+//! A relay between the ends of a connection that flips bits in a way that TCP's checksum would have
+//! to detect.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -9,20 +9,19 @@ use std::thread;
 
 use anabranch_testkit::netns::within;
 
-/// A bit that changes.
+/// A flipped bit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Flip {
     /// Index of the connection, in the order of calls.
     pub(crate) connection: u64,
-    /// From the called to the caller.
+    /// Whether the bit is in the direction from the called to the caller.
     pub(crate) is_answer: bool,
-    /// Octets of that direction before it.
+    /// Number of bytes of that direction before the bit.
     pub(crate) at: u64,
     pub(crate) bit: u8,
 }
 
-/// Listens in a namespace in place of somebody, and passes on what it hears. It ends when this is
-/// dropped.
+/// Listens in a namespace instead of a program, and forwards all data. Ends when it is dropped.
 pub(crate) struct Relay {
     netns: String,
     listens: SocketAddr,
@@ -38,7 +37,7 @@ impl Relay {
         let (netns, has_ended, flipped) =
             (netns.to_owned(), Arc::clone(&relay.has_ended), Arc::clone(&relay.flipped));
         thread::spawn(move || {
-            // Threads that are made inside stay there.
+            // Threads that are started inside the namespace stay there.
             within(&netns, || {
                 for (connection, caller) in listener.incoming().flatten().enumerate() {
                     if has_ended.load(Ordering::Relaxed) {
@@ -60,7 +59,7 @@ impl Relay {
         relay
     }
 
-    /// Bits that were changed until now.
+    /// Number of bits flipped so far.
     pub(crate) fn flipped(&self) -> u64 {
         self.flipped.load(Ordering::Relaxed)
     }

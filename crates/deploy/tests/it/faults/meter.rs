@@ -1,4 +1,4 @@
-//! When a gateway that was away carries its share again.
+//! Measures when a returned gateway carries its share again.
 
 #![expect(clippy::disallowed_types, reason = "processes live in real time")]
 
@@ -9,12 +9,12 @@ use std::time::{Duration, Instant};
 
 use anabranch_testkit::netns::within;
 
-/// A gateway that has returned has its share again within so long.
+/// Time limit until a returned gateway has its share.
 pub(crate) const SOON: Duration = Duration::from_secs(10);
-/// Its share is this part of what its wire can carry, in a second.
+/// The share: this part of its wire's capacity during one second.
 const SHARE: f64 = 0.5;
 const WINDOW: Duration = Duration::from_secs(1);
-/// Between two looks.
+/// Interval between samples.
 const EVERY: Duration = Duration::from_millis(50);
 
 /// A gateway that has returned.
@@ -22,25 +22,25 @@ const EVERY: Duration = Duration::from_millis(50);
 pub(crate) struct Returned {
     pub(crate) gateway: usize,
     at: Instant,
-    /// How long it took until it had its share again.
+    /// Time until it had its share again.
     pub(crate) used: Option<Duration>,
 }
 
-/// What comes out of the wires, at the gateways.
+/// Measures the bytes that arrive at the gateways from the wires.
 pub(crate) struct Meter {
-    /// The kernel's counters of the gateways' namespace.
+    /// The kernel's counters in the gateways' namespace.
     counters: File,
-    /// Of each wire, octets per second.
+    /// Capacity of each wire in bytes per second.
     rates: Vec<f64>,
-    /// Octets until then, of all wires.
+    /// Number of bytes by wire at each time.
     seen: VecDeque<(Instant, Vec<u64>)>,
     pub(crate) returned: Vec<Returned>,
 }
 
 impl Meter {
-    /// With the rates in kbit/s.
+    /// Creates a meter for wires with these rates in kbit/s.
     pub(crate) fn new(gateways: &str, rates: &[u64]) -> Self {
-        // The file shows the namespace of the thread that has opened it.
+        // The file shows the namespace of the thread that opened it.
         let counters =
             within(gateways, || File::open("/proc/thread-self/net/dev")).expect("every kernel has it");
         let rates = rates.iter().map(|rate| *rate as f64 * 125.0).collect();
@@ -52,12 +52,12 @@ impl Meter {
         self.returned.push(Returned { gateway, at: Instant::now(), used: None });
     }
 
-    /// It is away again before it could show anything.
+    /// The gateway fails again before its share could be measured.
     pub(crate) fn leaves(&mut self, gateway: usize) {
         self.returned.retain(|r| r.gateway != gateway || r.used.is_some() || r.at.elapsed() >= SOON);
     }
 
-    /// All octets that have come until now.
+    /// Number of bytes received so far on all wires.
     pub(crate) fn total(&self) -> u64 {
         self.read().iter().sum()
     }
@@ -82,12 +82,12 @@ impl Meter {
         }
     }
 
-    /// A push has ended: of gateways that returned just before nothing is known.
+    /// The push has ended: gateways that returned shortly before cannot be judged.
     pub(crate) fn end(&mut self) {
         self.returned.retain(|returned| returned.used.is_some() || returned.at.elapsed() >= SOON);
     }
 
-    /// Octets that each wire has brought.
+    /// Reads the number of bytes of each wire.
     fn read(&self) -> Vec<u64> {
         let mut text = vec![0; 8 << 10];
         let n = self.counters.read_at(&mut text, 0).expect("it can be read");

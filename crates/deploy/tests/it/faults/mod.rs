@@ -1,7 +1,6 @@
-//! Real processes, kernels' sockets, and everything that goes wrong there: gateways, nodes and
-//! pushes that are killed or stopped, links that are cut, disks that are full, addresses that
-//! change, bits that flip. In the end the file is there as it was, and a gateway that was away has
-//! its share again.
+//! Fault injection with real processes and kernel sockets: gateways, nodes and pushes are killed or
+//! stopped, links are cut, disks are full, addresses change, bits flip. In the end the file must be
+//! delivered unchanged, and a returned gateway must have its share again.
 //!
 //! This is the short form; the long one is `cargo xtask campaign deployed-faults`.
 
@@ -26,10 +25,10 @@ use crate::faults::meter::{Returned, SOON};
 use crate::faults::run::{Outcome, carry_out};
 use crate::faults::schedule::{End, Event, Family, KINDS, Kind, Link, Schedule};
 
-/// Schedules of the short form: two of each kind.
+/// Number of schedules of the short form: two of each kind.
 const RUNS: u64 = 2 * KINDS.len() as u64;
 
-/// A number that whoever starts the long form may give.
+/// A number for the long form from the environment.
 fn given(name: &str, otherwise: u64) -> u64 {
     let text = env::var(format!("ANABRANCH_FAULTS_{name}")).ok();
     text.map_or(otherwise, |text| text.parse().expect("a whole number"))
@@ -71,11 +70,11 @@ fn whatever_fails_the_file_arrives_or_is_refused_for_a_reason() {
         "{late} of {} gateways that returned had their share again later than after {SOON:?}",
         returned.len()
     );
-    // One of few may be late on a busy machine.
+    // A few gateways may be late on a busy machine.
     assert!(late * 20 <= returned.len().max(20), "{late} of {} gateways", returned.len());
 }
 
-/// The node answers the sender, and no gateway reaches it.
+/// The node answers the sender, but no gateway reaches it.
 #[test]
 fn a_push_says_that_its_gateways_do_not_reach_the_node() {
     if netns::skipped() || find_or_install("tc", "iproute2").is_none() {

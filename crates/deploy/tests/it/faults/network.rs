@@ -17,20 +17,20 @@ use crate::faults::schedule::{End, Family, Link};
 const NODE_PORT: u16 = 47_200;
 const GATEWAY_PORT: u16 = 47_201;
 
-/// Namespaces with links between them. They go when this is dropped, or this process is gone.
+/// Namespaces with links between them. They are removed when this is dropped or the process ends.
 pub(crate) struct Network {
     family: Family,
     pub(crate) sender: String,
     pub(crate) gateways: String,
     pub(crate) node: String,
-    /// How often the address of each gateway has changed.
+    /// Number of address changes of each gateway.
     moved: Vec<u16>,
     node_moved: u16,
     _broom: Broom,
 }
 
 impl Network {
-    /// With a wire for each of `rates`, in kbit/s.
+    /// Creates a network with one wire for each of `rates` (kbit/s).
     pub(crate) fn open(run: u64, family: Family, rates: &[u64]) -> Self {
         let [sender, gateways, node] = ["s", "g", "n"].map(|who| name(&format!("f{run}{who}")));
         let broom = Broom::new([&sender, &gateways, &node]);
@@ -39,7 +39,7 @@ impl Network {
             ip(&["-n", netns, "link", "set", "dev", "lo", "up"]);
             within(netns, || {
                 for ends in ["all", "default"] {
-                    // A link that comes back has its addresses.
+                    // A link that comes up again keeps its addresses.
                     sysctl(&format!("ipv6/conf/{ends}/keep_addr_on_down"), "1");
                     sysctl(&format!("ipv6/conf/{ends}/accept_dad"), "0");
                     sysctl(&format!("ipv4/conf/{ends}/rp_filter"), "0");
@@ -56,7 +56,7 @@ impl Network {
         }
         network.connect(Link::Direct);
         network.connect(Link::Air);
-        // Two addresses for a node that moves, which it has wherever it is called from.
+        // Two addresses for a node that moves, both reachable from everywhere.
         for i in 0..2 {
             let address = format!("{}/{}", network.node_ip(i), network.family.bits());
             ip(&["-n", &network.node, "address", "add", &address, "dev", "lo"]);
@@ -84,14 +84,14 @@ impl Network {
         ip(&[&["-n", netns, "address", "add", &address, "dev", device][..], nodad].concat());
     }
 
-    /// What a link that was down has forgotten.
+    /// Restores the routes that a link has lost while it was down.
     fn route(&self) {
         for link in [Link::Direct, Link::Air] {
             let (netns, _) = self.ends(link);
             let via = self.in_subnet(link, 2).to_string();
             for i in 0..2 {
                 let to = format!("{}/{}", self.node_ip(i), self.family.bits());
-                // It does not hold while the link is down.
+                // Fails while the link is down.
                 run("ip", &["-n", netns, "route", "replace", &to, "via", &via, "dev", &device(link)]);
             }
         }
@@ -118,37 +118,37 @@ impl Network {
         self.family.address(200, 9 + moved % 2)
     }
 
-    /// Where the node is now.
+    /// Current address of the node.
     pub(crate) fn node_address(&self) -> SocketAddr {
         SocketAddr::new(self.node_ip(self.node_moved), NODE_PORT + self.node_moved)
     }
 
-    /// Where a gateway is now.
+    /// Current address of a gateway.
     pub(crate) fn gateway_address(&self, i: usize) -> SocketAddr {
         SocketAddr::new(self.in_subnet(Link::Wire(i), 2 + self.moved[i]), GATEWAY_PORT)
     }
 
-    /// The node is somewhere else from now on: another address and another port.
+    /// Moves the node to another address and port.
     pub(crate) fn move_node(&mut self) {
         self.node_moved += 1;
     }
 
-    /// A gateway's host gets another address, and has the first no more.
+    /// Gives a gateway's host another address instead of the first.
     pub(crate) fn move_gateway(&mut self, i: usize) {
         let (link, prefix) = (Link::Wire(i), if self.family == Family::V4 { 24 } else { 64 });
         let old = format!("{}/{prefix}", self.in_subnet(link, 2 + self.moved[i]));
         self.moved[i] += 1;
-        // First the old one: with it go all IPv4 addresses of its subnet that came after it.
+        // Remove the old address first: all later IPv4 addresses of its subnet are removed with it.
         ip(&["-n", &self.gateways, "address", "del", &old, "dev", &device(link)]);
         self.add(&self.gateways, &device(link), self.in_subnet(link, 2 + self.moved[i]));
     }
 
-    /// Cuts a link. At the near end whoever sends is told; at the far end nobody is.
+    /// Cuts a link. Senders at the near end are notified, those at the far end are not.
     pub(crate) fn cut(&self, link: Link, end: End) {
         self.set(link, end, "down");
     }
 
-    /// Mends a link.
+    /// Restores a link.
     pub(crate) fn mend(&self, link: Link) {
         for end in [End::Near, End::Far] {
             self.set(link, end, "up");
@@ -179,7 +179,7 @@ impl Family {
     }
 }
 
-/// Where somebody listens who has a relay at this address.
+/// Address at which a program with a relay in front listens.
 pub(crate) fn behind(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip(), address.port() + 1_000)
 }

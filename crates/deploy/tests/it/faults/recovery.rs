@@ -1,4 +1,4 @@
-//! How much time a gateway costs that is gone for some seconds, and links that are.
+//! Measures the time that a gateway's outage, or that of links, costs.
 //!
 //! This is the short form; the long one is `cargo xtask campaign deployed-recovery`.
 
@@ -13,14 +13,14 @@ use anabranch_testkit::processors::{Busy, Processors};
 use crate::faults::run::carry_out;
 use crate::faults::schedule::{End, Event, Family, Kind, Link, Schedule, Who};
 
-/// A transfer, and what goes wrong meanwhile.
+/// A transfer with an outage.
 struct Trial {
     octets: u64,
-    /// kbit/s.
+    /// Rates in kbit/s.
     rates: [u64; 3],
-    /// From then until then the first gateway is gone.
+    /// Start and end of the outage of the first gateway.
     gateway: [u64; 2],
-    /// From then until then the node has no link.
+    /// Start and end of the outage of the node's links.
     links: [u64; 2],
 }
 
@@ -28,7 +28,7 @@ const WHOLE: Trial =
     Trial { octets: 200_000_000, rates: [50_000, 20_000, 5_000], gateway: [6, 9], links: [6, 26] };
 const SHORT: Trial = Trial { octets: 10_000_000, rates: [5_000, 2_000, 500], gateway: [3, 5], links: [3, 9] };
 
-/// A gateway that was gone costs a quarter of the undisturbed time at most; links, half of a minute
+/// A gateway's outage costs at most a quarter of the undisturbed time; that of links half a minute
 /// for 20 s.
 const MOST: f64 = 1.25;
 const BESIDE_OUTAGE: Duration = Duration::from_secs(10);
@@ -39,7 +39,7 @@ fn an_outage_costs_little_more_than_itself() {
         return;
     }
     let whole = env::var_os("ANABRANCH_RECOVERY").is_some();
-    // On a busy machine waiting for the processor may cost more than an outage, but hardly three
+    // On a busy machine waiting for a processor may cost more than an outage, but hardly three
     // times in a row.
     let attempts = if whole { 1 } else { 3 };
     let (mut costs, mut busy) = (Vec::new(), Busy::default());
@@ -57,7 +57,7 @@ fn an_outage_costs_little_more_than_itself() {
     panic!("an outage costs too much: {costs:?}");
 }
 
-/// What an outage has cost if that is too much.
+/// The cost of an outage, if it exceeds the limit.
 fn cost(whole: bool, attempt: u64) -> Option<String> {
     let trial = if whole { WHOLE } else { SHORT };
     let seconds = |[from, until]: [u64; 2]| [from, until].map(Duration::from_secs);
@@ -88,7 +88,7 @@ fn cost(whole: bool, attempt: u64) -> Option<String> {
     let runs = (0..).zip(events);
     let took: Vec<Duration> = match whole {
         true => runs.map(one).collect(),
-        // Their rates leave time for each other.
+        // Their rates are low enough that they do not disturb each other.
         false => thread::scope(|scope| {
             let all: Vec<_> = runs.map(|run| scope.spawn(|| one(run))).collect();
             all.into_iter().map(|run| run.join().expect("nobody panics")).collect()

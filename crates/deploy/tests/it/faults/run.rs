@@ -1,4 +1,4 @@
-//! One schedule, carried out: processes, what happens to them, and pushes.
+//! Carries out one schedule: processes, faults, and pushes.
 
 #![expect(clippy::disallowed_types, reason = "processes live in real time")]
 
@@ -30,33 +30,33 @@ use crate::programs;
 /// s.
 const REQUEST: Duration = Duration::from_secs(4 * 8);
 const STALL: Duration = Duration::from_secs(120);
-/// What the file itself may take, with all octets sent again, and the end of connections, on a busy
-/// machine.
+/// Time for the file itself on a busy machine, with all bytes sent again, and for the end of
+/// connections.
 const FILE: Duration = Duration::from_secs(30);
-/// Nobody repeats a push more often, or waits longer in all.
+/// Limits on the number of pushes and on the whole time.
 const TRIES: usize = 60;
 const PATIENCE: Duration = Duration::from_secs(600);
-/// From one push to the next.
+/// Pause between two pushes.
 const PAUSE: Duration = Duration::from_millis(300);
 
-/// What came of a schedule.
+/// Result of a schedule.
 pub(crate) struct Outcome {
     pub(crate) schedule: Schedule,
-    /// How each push ended, in order.
+    /// End of each push, in order.
     pub(crate) pushes: Vec<Ended>,
-    /// From the first push to the last.
+    /// Time from the first push to the last.
     pub(crate) took: Duration,
-    /// What should not have been.
+    /// Violations of requirements.
     pub(crate) findings: Vec<String>,
-    /// Gateways that came back, and when they had their share again.
+    /// Returned gateways, with the time until they had their share again.
     pub(crate) returned: Vec<Returned>,
-    /// Bits that were changed.
+    /// Number of flipped bits.
     pub(crate) flipped: u64,
-    /// Kept if there is a finding.
+    /// Folder of the run, kept if there is a finding.
     pub(crate) folder: Option<PathBuf>,
 }
 
-/// How one push ended.
+/// How a push ended.
 pub(crate) struct Ended {
     pub(crate) status: ExitStatus,
     pub(crate) why: String,
@@ -86,10 +86,10 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// What is under way.
+/// State of a run.
 struct World<'a> {
     schedule: &'a Schedule,
-    /// In front of the node and of each gateway.
+    /// Relays in front of the node and of each gateway.
     relays: Vec<Relay>,
     meter: Meter,
     network: Network,
@@ -98,14 +98,14 @@ struct World<'a> {
     node: Option<Child>,
     gateways: Vec<Option<Child>>,
     push: Option<Running>,
-    /// The address of some gateway is not what the node's table says.
+    /// Whether a gateway's address differs from the node's table.
     moved: bool,
     started: Instant,
-    /// When something was last done to anybody.
+    /// Time of the last fault.
     disturbed: Instant,
-    /// Events that have happened.
+    /// Number of events carried out.
     happened: usize,
-    /// The files, and which of them is pushed now.
+    /// The files, and the index of the one being pushed.
     files: Vec<Contents>,
     now: usize,
     pushes: Vec<Ended>,
@@ -119,7 +119,7 @@ struct Contents {
     sha256: String,
 }
 
-/// A push that is under way.
+/// A running push.
 struct Running {
     child: Child,
     since: Instant,
@@ -127,7 +127,7 @@ struct Running {
     interrupted: bool,
 }
 
-/// Runs a schedule to its end.
+/// Carries out a schedule to its end.
 pub(crate) fn carry_out(schedule: Schedule) -> Outcome {
     let folder = TempDir::with_prefix("anabranch-faults-").expect("a temporary folder");
     let mut world = World::new(&schedule, folder.path());
@@ -143,7 +143,7 @@ pub(crate) fn carry_out(schedule: Schedule) -> Outcome {
     Outcome { schedule, pushes, took, findings, returned, flipped, folder }
 }
 
-/// The receiver in C, with and without keys.
+/// The C receiver, with and without keys.
 fn receiver(secure: bool) -> &'static Path {
     static PROGRAMS: [OnceLock<(TempDir, PathBuf)>; 2] = [const { OnceLock::new() }; 2];
     let kind = if secure { embedded::Kind::Noise } else { embedded::Kind::Plain };
@@ -163,7 +163,7 @@ impl<'a> World<'a> {
         }
         let network = Network::open(schedule.run, schedule.family, &schedule.rates);
         let file = contents(schedule.octets as usize);
-        // Unlike the first in every place.
+        // Differs from the first file at every byte.
         let other: Option<Vec<u8>> =
             schedule.other.map(|octets| contents(octets as usize).into_iter().map(|octet| !octet).collect());
         let files = [("file", Some(file)), ("other", other)].into_iter().filter_map(|(name, octets)| {
@@ -208,7 +208,7 @@ impl<'a> World<'a> {
             world.start(Who::Gateway(i));
         }
         world.start(Who::Node);
-        // They have keys to read.
+        // Wait until the programs have read their keys.
         thread::sleep(PAUSE);
         world.started = Instant::now();
         world
@@ -219,7 +219,7 @@ impl<'a> World<'a> {
             Kind::Mixed | Kind::Flips => self.push_until_delivered(&[]),
             Kind::Return | Kind::Rolling => self.push_once(&[]),
             Kind::Unreached => {
-                // What is cut is cut before the push begins, and mended once it has given up.
+                // The link is cut before the push begins, and restored after it has given up.
                 self.step();
                 self.push(&[]);
                 self.happen(Event::Mend(Link::Air));
@@ -231,7 +231,7 @@ impl<'a> World<'a> {
                 self.push(&[]);
                 self.rest(self.schedule.end().saturating_sub(self.started.elapsed()) + PAUSE);
                 self.now = 1;
-                // What the node has of the first file waits for the rest, unless it is thrown away.
+                // The node's part of the first file waits for the rest, unless it is discarded.
                 self.push(&["--wait", "20 s"]);
                 let is_refused =
                     |ended: &Ended| ended.why.contains("octets of another file that is unfinished");
@@ -258,8 +258,8 @@ impl<'a> World<'a> {
             if ended.status.success() {
                 return;
             }
-            // A bit of the request has changed: the node waits for the rest of a file that is
-            // nowhere.
+            // A bit of the request was flipped: the node waits for the rest of a file that does not
+            // exist.
             if is_flipped && ended.why.contains("another file that is unfinished") {
                 options = vec!["--restart"];
             }
@@ -295,7 +295,7 @@ impl<'a> World<'a> {
         self.push_once(&[]);
     }
 
-    /// The program in C ends once it has a file, which is the one that was delivered.
+    /// The C program ends once it has a file, which must be the delivered one.
     fn expect_receiver_ends(&mut self) {
         let since = Instant::now();
         while since.elapsed() < FILE {
@@ -312,7 +312,7 @@ impl<'a> World<'a> {
         self.findings.push(format!("the receiver has not ended {FILE:?} after the push"));
     }
 
-    /// Goes on until a push has ended; `None` if it does not.
+    /// Continues until a push has ended; `None` if it does not.
     fn push(&mut self, options: &[&str]) -> Option<&Ended> {
         self.start_push(options);
         loop {
@@ -347,7 +347,7 @@ impl<'a> World<'a> {
         thread::sleep(Duration::from_millis(5));
     }
 
-    /// True once the push has ended.
+    /// Checks the processes. Returns whether the push has ended.
     fn look(&mut self) -> bool {
         let Some(push) = &mut self.push else { return false };
         let Some(status) = push.child.try_wait().expect("it is ours") else { return false };
@@ -360,8 +360,7 @@ impl<'a> World<'a> {
             (Some(1), _) => self.failed(&said),
             (Some(130), _) if push.interrupted && said.contains("interrupted: ") => "interrupted".to_owned(),
             (_, Some(9)) if push.killed => "killed".to_owned(),
-            // The signal came before the program had a handler for it, so before it had said
-            // anything.
+            // The signal arrived before the program had a handler, and so before any output.
             (_, Some(2)) if push.interrupted && said.is_empty() => "interrupted".to_owned(),
             _ => {
                 self.findings.push(format!("a push ended with {status}: {}", said.trim()));
@@ -373,7 +372,7 @@ impl<'a> World<'a> {
         true
     }
 
-    /// What the report says.
+    /// Checks the report of a successful push.
     fn delivered(&mut self, report: &str) -> String {
         let report: Value = serde_json::from_str(report).unwrap_or_default();
         let Contents { octets, sha256, .. } = &self.files[self.now];
@@ -384,7 +383,7 @@ impl<'a> World<'a> {
         format!("delivered, of it {} octets before", report["resumed_from"])
     }
 
-    /// Why it has failed, which it has to say.
+    /// Checks a failed push, which must print a reason.
     fn failed(&mut self, said: &str) -> String {
         let why = said.lines().find_map(|line| line.strip_prefix("error: "));
         if why.is_none() || !said.contains("  hint: ") {
@@ -393,7 +392,7 @@ impl<'a> World<'a> {
         why.unwrap_or_default().to_owned()
     }
 
-    /// A file that is there is one of the files, and the last that was delivered.
+    /// A file in place must be one of the files, and the last delivered one.
     fn look_at_file(&mut self, status: ExitStatus) {
         match fs::read(self.folder.join("out/got")) {
             Ok(file) if self.is_known(&hex(&file), status.success()) => {}
@@ -403,8 +402,8 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Whether this is the digest of the file that is pushed now or, if that is not delivered, of
-    /// one before it.
+    /// Whether this is the digest of the file being pushed or, if that is not delivered, of an
+    /// earlier one.
     fn is_known(&self, sha256: &str, is_delivered: bool) -> bool {
         let known = &self.files[if is_delivered { self.now } else { 0 }..=self.now];
         known.iter().any(|file| file.sha256 == sha256)
@@ -468,7 +467,7 @@ impl<'a> World<'a> {
 
     fn kill(&mut self, who: Who) {
         if who == Who::Push {
-            // How it ends is looked at as ever: it may have come to its end just before.
+            // The end of the push is checked as usual: it may have completed just before.
             if let Some(push) = &mut self.push {
                 push.killed = true;
                 push.child.kill().expect("it is ours");
@@ -476,11 +475,11 @@ impl<'a> World<'a> {
             return;
         }
         let Some(child) = self.child(who) else { return };
-        // Nobody of them ends by itself.
+        // No daemon ends by itself.
         let ended = child.try_wait().expect("it is ours");
         let _ = child.kill();
         let _ = child.wait();
-        // The program in C does, once it has a file.
+        // The C program ends once it has a file.
         let may_end = self.schedule.kind == Kind::OtherFileToC && who == Who::Node;
         if let Some(status) = ended.filter(|status| !may_end || !status.success()) {
             self.findings.push(format!("{who:?} has ended with {status}"));
@@ -543,7 +542,7 @@ impl<'a> World<'a> {
         self.push = Some(Running { child, since: Instant::now(), killed: false, interrupted: false });
     }
 
-    /// These options, or that there are no keys.
+    /// These key options, or `--insecure`.
     fn keys<'k>(&self, keys: &'k [&'k str]) -> &'k [&'k str] {
         if self.schedule.secure { keys } else { &["--insecure"] }
     }
@@ -571,13 +570,13 @@ impl<'a> World<'a> {
             File::options().create(true).append(true).open(path).expect("it can be written")
         };
         let mut command = inside(netns, words);
-        // What the daemons remember is no other run's.
+        // The state of daemons must not come from another run.
         command.env("XDG_STATE_HOME", self.folder);
         command.current_dir(self.folder).stdout(open("out")).stderr(open("err"));
         command.spawn().expect("the program starts")
     }
 
-    /// What everybody said until now.
+    /// Checks the output of all programs.
     fn end(&mut self) {
         for who in (0..self.gateways.len()).map(Who::Gateway).chain([Who::Node]) {
             self.kill(who);
@@ -592,7 +591,7 @@ impl<'a> World<'a> {
                 self.findings.push(format!("{} has panicked", path.display()));
             }
         }
-        // Whatever the node has called a file is one of these.
+        // Every digest that the node printed must belong to one of these files.
         let said = fs::read_to_string(self.folder.join("node.out")).unwrap_or_default();
         for line in said.lines() {
             let received: Value = serde_json::from_str(line).unwrap_or_default();

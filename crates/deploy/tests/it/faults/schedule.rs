@@ -1,4 +1,4 @@
-//! What goes wrong in one run, and when: drawn from (seed, run).
+//! Faults of one run and their times, drawn from (seed, run).
 
 use std::fmt;
 use std::time::Duration;
@@ -7,54 +7,54 @@ use anabranch_testkit::prng::Prng;
 
 use crate::faults::flips::Flip;
 
-/// One network, one file or two, and what goes wrong.
+/// A network, one or two files, and the faults.
 #[derive(Clone, Debug)]
 pub(crate) struct Schedule {
     pub(crate) run: u64,
     pub(crate) kind: Kind,
-    /// Encrypted, with keys.
+    /// Whether transfers are encrypted.
     pub(crate) secure: bool,
     pub(crate) family: Family,
-    /// Octets of the file.
+    /// Length of the file in bytes.
     pub(crate) octets: u64,
-    /// Octets of the file that is pushed after it, where there is one.
+    /// Length of the second file in bytes, if there is one.
     pub(crate) other: Option<u64>,
-    /// Of each gateway, kbit/s.
+    /// Rate of each gateway in kbit/s.
     pub(crate) rates: Vec<u64>,
-    /// The node's disk is too small at first, with so many octets.
+    /// Initial size of the node's disk in bytes, if it is too small at first.
     pub(crate) disk: Option<u64>,
-    /// In the order of time.
+    /// Faults in order of time.
     pub(crate) events: Vec<(Duration, Event)>,
-    /// Bits that change before the node, and before each gateway.
+    /// Bits that flip in front of the node, and of each gateway.
     pub(crate) flips: Vec<Vec<Flip>>,
 }
 
-/// What is tried, and what has to come of it.
+/// Kind of run, and its requirement.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Kind {
-    /// From 1 to 8 faults of any sort. The push is repeated until it has delivered.
+    /// 1 to 8 faults of any kind. The push is repeated until it has delivered.
     Mixed,
-    /// A gateway is gone for some seconds. One push delivers, and the gateway gets its share again.
+    /// A gateway fails for some seconds. One push delivers, and the gateway gets its share again.
     Return,
-    /// Every gateway is started anew, one after another. One push delivers.
+    /// All gateways are restarted one after another. One push delivers.
     Rolling,
-    /// The node is gone for up to a minute. One push with `--retry-for` delivers.
+    /// The node fails for up to a minute. One push with `--retry-for` delivers.
     Absent,
-    /// The disk is too small for the first file, which is refused before any of it is sent, and not
-    /// for the second.
+    /// The disk is too small for the first file, which is refused before it is sent, but not for
+    /// the second.
     SmallDisk,
-    /// Bits change on the way. The push is repeated until it has delivered.
+    /// Bits flip on the way. The push is repeated until it has delivered.
     Flips,
     /// A push is killed, and another file is delivered.
     OtherFile,
-    /// The same with a node in C.
+    /// Like `OtherFile`, with a C node.
     OtherFileToC,
-    /// No gateway reaches the node, which answers the sender. One push says so, and once one does,
-    /// the file is delivered. Not among those that take turns.
+    /// No gateway reaches the node, which answers the sender. One push reports that; once a gateway
+    /// reaches the node, the file is delivered. Not in [`KINDS`].
     Unreached,
 }
 
-/// Runs take their turns.
+/// Kinds that runs use in turn.
 pub(crate) const KINDS: [Kind; 8] = [
     Kind::Mixed,
     Kind::Return,
@@ -95,12 +95,12 @@ pub(crate) enum Who {
     Push,
 }
 
-/// To do something that is done already is nothing.
+/// A fault or its end. An event that has already happened has no effect.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Event {
-    /// SIGKILL. The push is repeated by itself.
+    /// SIGKILL. A killed push is repeated.
     Kill(Who),
-    /// It is started again, where it was.
+    /// Starts the program again at the same address.
     Start(Who),
     /// SIGINT.
     Interrupt,
@@ -110,9 +110,9 @@ pub(crate) enum Event {
     Freeze(Who),
     /// SIGCONT.
     Thaw(Who),
-    /// The node's disk gets room.
+    /// Enlarges the node's disk.
     Enlarge,
-    /// It is killed, and started again at another address.
+    /// Kills the program and starts it again at another address.
     Move(Who),
 }
 
@@ -127,7 +127,7 @@ impl Schedule {
         let secure = kind < Kind::Flips || random.chance(50);
         let gateways = match kind {
             Kind::Return | Kind::Rolling => random.range(2..=4),
-            // The program has room for the addresses of three.
+            // The C program has space for three gateway addresses.
             Kind::OtherFileToC => random.range(1..=3),
             _ => random.range(1..=4),
         };
@@ -135,8 +135,8 @@ impl Schedule {
         let mut drawing = Drawing { random, gateways: gateways as usize, events: Vec::new(), disk: None };
         let other = drawing.of_kind(kind, octets);
         let flips = drawing.flips(kind, octets);
-        // All gateways together need from 1.5 to 5 s for the file, or as long as the events take
-        // and then some.
+        // All gateways together need 1.5 to 5 s for the file, or somewhat longer than the events
+        // take.
         let end = drawing.events.iter().map(|(at, _)| at.as_millis() as u64).max().unwrap_or(0);
         let time = match kind {
             Kind::Return | Kind::Rolling => end + 13_000,
@@ -152,7 +152,7 @@ impl Schedule {
         Self { run, kind, secure, family, octets, other, rates, disk, events, flips }
     }
 
-    /// When the last thing happens that was drawn.
+    /// Time of the last event.
     pub(crate) fn end(&self) -> Duration {
         self.events.last().map_or(Duration::ZERO, |(at, _)| *at)
     }
@@ -174,7 +174,7 @@ impl Drawing {
         self.random.range(0..=self.gateways as u64 - 1) as usize
     }
 
-    /// What happens in a run of this kind, and the length of the second file if there is one.
+    /// Draws the events of a run of this kind, and the length of a second file.
     fn of_kind(&mut self, kind: Kind, octets: u64) -> Option<u64> {
         match kind {
             Kind::Mixed => (0..self.random.range(1..=8)).for_each(|_| self.fault(octets)),
@@ -182,8 +182,8 @@ impl Drawing {
             Kind::Rolling => self.rolling(),
             Kind::Absent => self.absent(),
             Kind::SmallDisk => {
-                // Beside the node's reserve of 1 MiB, and 128 KiB for journals, there is room for
-                // the second file.
+                // The disk has space for the node's reserve of 1 MiB, 128 KiB of journals, and the
+                // second file.
                 let room = self.random.range(octets / 10..=octets * 9 / 10);
                 self.disk = Some(room + (1 << 20) + (1 << 17));
                 return Some(self.random.range(0..=room / 2));
@@ -202,7 +202,7 @@ impl Drawing {
         None
     }
 
-    /// A gateway is killed and comes back, or is cut off and is not any more.
+    /// A gateway is killed and restarted, or cut off and reconnected.
     fn away(&mut self) {
         let (at, pause) = (self.ms(1_000, 4_000), self.ms(1_000, 5_000));
         let gateway = self.gateway();
@@ -227,7 +227,7 @@ impl Drawing {
         }
     }
 
-    /// The node is killed and comes back, or nobody reaches it.
+    /// The node is killed and restarted, or cut off and reconnected.
     fn absent(&mut self) {
         let (at, pause) = (self.ms(0, 3_000), self.ms(500, 60_000));
         if self.random.chance(60) {
@@ -239,8 +239,8 @@ impl Drawing {
         }
     }
 
-    /// Bits that change before the node and before each gateway, in early connections, as often in
-    /// the first octets, which are headers, as behind them.
+    /// Bits that flip in front of the node and of each gateway, in early connections; equally often
+    /// in the first bytes, which are headers, as after them.
     fn flips(&mut self, kind: Kind, octets: u64) -> Vec<Vec<Flip>> {
         if kind != Kind::Flips {
             return Vec::new();
@@ -260,7 +260,7 @@ impl Drawing {
         flips
     }
 
-    /// One fault, and its end if it has one.
+    /// Draws one fault, and its end if it has one.
     fn fault(&mut self, octets: u64) {
         let at = self.ms(0, 5_000);
         match self.random.range(0..=9) {
@@ -312,7 +312,7 @@ impl Drawing {
         }
     }
 
-    /// In order, and so that some gateway lives in the end.
+    /// Orders the events, and ensures that a gateway lives in the end.
     fn finish(mut self) -> Self {
         self.events.sort_by_key(|(at, _)| *at);
         let lives = |i: &usize| {

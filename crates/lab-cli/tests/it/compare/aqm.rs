@@ -1,5 +1,5 @@
-//! Queue disciplines behind which flows share a bottleneck, ours and ns-3's: how long packets wait
-//! for the transmitter, and what the flows carry, once they have found their rates.
+//! Compares queue disciplines shared by several flows with those of ns-3: the wait for the
+//! transmitter and the goodput after the flows have found their rates.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -12,9 +12,9 @@ use super::ns3::{self, Program};
 use super::table::origin;
 use super::{number, of_flows, publish, side_by_side};
 
-/// Packets that may wait.
+/// Length of the queue in packets.
 const QUEUE: u32 = 1000;
-/// Milliseconds of delay in each direction.
+/// Delay in each direction in milliseconds.
 const DELAY: u32 = 20;
 
 /// Flows behind a discipline.
@@ -27,7 +27,7 @@ struct Cell {
     flows: u32,
 }
 
-/// Seconds of a run, those of them that do not count, and runs.
+/// Seconds of a run, seconds that do not count, and number of runs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Length {
     pub(super) seconds: u64,
@@ -35,12 +35,12 @@ pub(super) struct Length {
     pub(super) runs: u64,
 }
 
-/// What a run has come to.
+/// Result of a run.
 #[derive(Clone, Copy, PartialEq, Debug)]
 struct Measured {
     /// Mean wait for the transmitter, in seconds.
     wait: f64,
-    /// Bits per second of all flows.
+    /// Goodput of all flows in bit/s.
     goodput: f64,
 }
 
@@ -133,12 +133,12 @@ fn plan() -> (Vec<Cell>, Length) {
     (cells, length)
 }
 
-/// A figure of a run, and its unit.
+/// A value of a run, and its unit.
 type Figure = (fn(&Measured) -> f64, f64);
 /// Waits in ms, goodputs in Mbit/s.
 const FIGURES: [Figure; 2] = [(|m| m.wait, 1e-3), (|m| m.goodput, 1e6)];
 
-/// The page, and the ratios of the means of all cells: waits, and goodputs.
+/// The page, and the ratios of the means of all cells, for waits and goodputs.
 fn page(cells: &[Cell], length: Length, results: &[Vec<(Measured, Measured)>]) -> (String, Vec<[f64; 2]>) {
     let Length { seconds, warmup, runs } = length;
     let mut text = format!(

@@ -1,6 +1,6 @@
-//! Queue disciplines, ours and ns-3's, at which the same packets come at the same times: no
-//! transport can make the difference. ns-3's device has room for a packet behind the discipline,
-//! which therefore decides earlier.
+//! Compares queue disciplines with those of ns-3 for the same packets at the same times, without
+//! the influence of a transport. ns-3's device holds one packet after the discipline, which
+//! therefore decides earlier.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -17,34 +17,34 @@ use super::ns3::{self, Program};
 use super::table::origin;
 use super::{number, publish, side_by_side};
 
-/// Packets that may wait.
+/// Length of the queue in packets.
 const QUEUE: u32 = 1000;
-/// Octets of a packet with its headers: of IPv6 and UDP.
+/// Size of a packet in bytes, including the IPv6 and UDP headers.
 const PACKET: u32 = 1500;
 const HEADERS: u32 = 48;
 
-/// Packets as a Poisson process, spread over flows.
+/// A Poisson process of packets, spread over flows.
 #[derive(Clone, Copy, Debug)]
 struct Cell {
     discipline: &'static str,
     /// Mbit/s.
     rate: u32,
     flows: u32,
-    /// What comes, as a percentage of the rate.
+    /// Offered load in per cent of the rate.
     load: u32,
 }
 
-/// What a run has come to.
+/// Result of a run.
 #[derive(Clone, Copy, PartialEq, Debug)]
 struct Measured {
     /// Mean wait in the discipline, in seconds.
     wait: f64,
-    /// Packets that came through, a second.
+    /// Delivered packets per second.
     carried: f64,
 }
 
 impl Cell {
-    /// When packets come, in nanoseconds, and of which flow each is.
+    /// Arrival times in nanoseconds, with the flow of each packet.
     fn arrivals(self, Length { seconds, .. }: Length, run: u64) -> Vec<(u64, u32)> {
         let mut random =
             Stream::new(1, run, "arrivals", &format!("{} {} {}", self.rate, self.flows, self.load));
@@ -142,7 +142,7 @@ fn plan() -> (Vec<Cell>, Length) {
     (cells, Length { seconds, warmup: seconds / 3, runs })
 }
 
-/// The page, and the ratios of the means of all cells: waits, and packets carried.
+/// The page, and the ratios of the means of all cells, for waits and delivered packets.
 fn page(cells: &[Cell], length: Length, results: &[Vec<(Measured, Measured)>]) -> (String, Vec<[f64; 2]>) {
     let Length { seconds, warmup, runs } = length;
     let mut text = format!(

@@ -15,40 +15,40 @@ use super::{Measured, Reference, of_flows, start};
 
 const FLOWS: &str = include_str!("flows.py");
 const PORT: &str = "5001";
-/// The second node's address.
+/// Address of the second node.
 const TO: &str = "fd00::2";
-/// What differs from the defaults in a namespace: no connection learns from the last, and buffers
-/// hold several times the largest bandwidth-delay product and queue of the grid (600 packets), so
-/// that they are never the limit.
+/// Settings of a namespace: connections must not use metrics of earlier ones, and buffers hold
+/// several times the largest bandwidth-delay product and queue of the grid (600 packets), so that
+/// they are never the limit.
 const SYSCTLS: [(&str, &str); 3] = [
     ("tcp_no_metrics_save", "1"),
     ("tcp_rmem", "4096 8388608 33554432"),
     ("tcp_wmem", "4096 4194304 33554432"),
 ];
 
-/// The emulator is too late if more than 1 % of its batches are later than this, in seconds: a
+/// The emulator counts as late if more than 1 % of its batches are later than this, in seconds: a
 /// tenth of the shortest one-way delay of the grid.
 const LATE: f64 = 0.0005;
-/// The emulator is too late if any batch is later than this, in seconds: the shortest round trip. A
-/// processor that real-time threads use up gives them a pause of 50 ms in each second, which is few
-/// batches.
+/// The emulator counts as late if any batch is later than this, in seconds: the shortest round
+/// trip. When real-time threads use up a processor, the kernel pauses them for 50 ms in each
+/// second, which affects only few batches.
 const STALL: f64 = 0.010;
 
-/// How much the machine let emulator and connections wait.
+/// How long emulator and connections had to wait for the machine.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Lag {
-    /// How late the emulator was, in seconds: 99th percentile.
+    /// Lateness of the emulator in seconds: 99th percentile.
     pub(super) p99: f64,
-    /// At worst.
+    /// Maximum lateness in seconds.
     pub(super) max: f64,
-    /// Processors that other programs left: the ends of the connections, unlike the emulator, wait
-    /// for theirs.
+    /// Number of processors that other programs left. Unlike the emulator, the ends of the
+    /// connections wait for a processor.
     pub(super) processors: f64,
 }
 
 impl Lag {
-    /// The machine was too busy, so that packets came in bursts: these are not the figures of the
-    /// cell.
+    /// Whether the machine was too busy, so that packets came in bursts and the results do not
+    /// belong to the cell.
     pub(super) fn is_late(self) -> bool {
         self.p99 > LATE || self.max > STALL || self.processors < enough()
     }
@@ -74,7 +74,7 @@ impl Reference for Kernel {
     }
 }
 
-/// Runs a cell for that many seconds. `name` tells those apart that run at the same time.
+/// Runs a cell for `seconds` seconds. `name` distinguishes parallel runs.
 fn emulate(cell: &Cell, name: &str, seed: u64, seconds: u64) -> Result<Measured, String> {
     let ends = Ends::new(name);
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
@@ -90,33 +90,33 @@ fn emulate(cell: &Cell, name: &str, seed: u64, seconds: u64) -> Result<Measured,
 /// Flows of the kernel.
 #[derive(Clone, Copy)]
 pub(super) struct Flows {
-    /// As the kernel calls it.
+    /// The kernel's name of the congestion control.
     pub(super) controller: &'static str,
     pub(super) flows: u64,
     pub(super) seconds: u64,
 }
 
-/// What came of an emulation.
+/// Result of an emulation.
 pub(super) struct Emulated {
-    /// What the sender says.
+    /// Report of the sender.
     pub(super) sent: Value,
-    /// What the emulator says.
+    /// Report of the emulator.
     pub(super) report: Value,
-    /// Processors that other programs left.
+    /// Number of processors that other programs left.
     pub(super) processors: f64,
-    /// Seconds from the beginning of the emulation to that of the first flow.
+    /// Seconds from the start of the emulation to that of the first flow.
     pub(super) begun: f64,
 }
 
 impl Emulated {
-    /// How late the emulator was; `None` if it does not say.
+    /// Lateness of the emulator; `None` if it did not report it.
     pub(super) fn lag(&self) -> Option<Lag> {
         let lag = |key: &str| self.report["lag"][key].as_f64();
         Some(Lag { p99: lag("p99_s")?, max: lag("max_s")?, processors: self.processors })
     }
 }
 
-/// The namespaces of a sender and a receiver, which go with it.
+/// Namespaces of a sender and a receiver, removed on drop.
 pub(super) struct Ends {
     pub(super) names: [String; 2],
     _broom: Broom,
@@ -137,12 +137,11 @@ impl Ends {
         Self { names, _broom: broom }
     }
 
-    /// Runs `anabranch-lab emulate` with these arguments, and flows from the one end to the other,
-    /// which are its first two nodes.
+    /// Runs `anabranch-lab emulate` with these arguments, and flows between its first two nodes.
     pub(super) fn emulate(&self, arguments: &[&str], flows: Flows) -> Result<Emulated, String> {
         let [from, to] = &self.names;
-        // The link keeps its time whatever else this machine does. The flows have the usual
-        // priority: their buffers hold seconds.
+        // The link must keep its time whatever else runs on the machine. The flows have normal
+        // priority, since their buffers hold seconds.
         let program = assert_cmd::cargo::cargo_bin!("anabranch-lab");
         let mut command = if may_be_real_time() {
             let mut command = mortal("chrt", Farewell::Interrupt);
@@ -180,7 +179,7 @@ impl Ends {
     }
 }
 
-/// Seconds since this machine was started, in hundredths, as `flows.py` reads them too.
+/// Uptime of this machine in seconds, with a resolution of a hundredth; `flows.py` reads it too.
 fn uptime() -> f64 {
     let text = fs::read_to_string("/proc/uptime").unwrap_or_default();
     text.split_whitespace().next().and_then(|seconds| seconds.parse().ok()).unwrap_or(0.0)
@@ -201,7 +200,7 @@ fn measured(sent: &Value, report: &Value, processors: f64) -> Option<Measured> {
 
 fn scenario(cell: &Cell, from: &str, to: &str) -> String {
     let Cell { rate, delay, loss, .. } = cell;
-    // As the simulated cell: only the way there has a short queue and losses.
+    // As in the simulated cell, only the forward direction has a short queue and losses.
     format!(
         r#"
 name = "bottleneck"
@@ -231,7 +230,7 @@ fn spawn(command: &mut Command) -> Result<Kept, String> {
         .map_err(|error| format!("cannot start {command:?}: {error}"))
 }
 
-/// Reads lines up to one with this word.
+/// Reads lines up to one that contains this word.
 fn wait_for(from: &mut impl BufRead, word: &str) -> Result<(), String> {
     let mut said = String::new();
     while !said.contains(word) {

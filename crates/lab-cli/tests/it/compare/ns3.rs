@@ -1,4 +1,4 @@
-//! ns-3: programs that are compiled on the spot, and its TCP over its own simulated bottleneck.
+//! ns-3: compiles programs, and runs ns-3's TCP over its simulated bottleneck.
 
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
@@ -12,18 +12,19 @@ use tempfile::TempDir;
 use super::table::first_line;
 use super::{Measured, Reference, of_flows, start};
 
-/// Debian's libns3-dev has it.
+/// A header of Debian's libns3-dev.
 const HEADER: &str = "/usr/include/ns3/internet-module.h";
 
-/// A C++ program of ours that uses ns-3. Each start of it is one run.
+/// A C++ program of this folder that uses ns-3. Each start is one run.
 pub(super) struct Program {
     path: PathBuf,
     _folder: TempDir,
 }
 
 impl Program {
-    /// Compiles a source of this folder with these modules of ns-3. `None` without ns-3 or a
-    /// compiler, and says so. The package is not installed here: it is large.
+    /// Compiles a source of this folder with these modules of ns-3. Without ns-3 or a compiler it
+    /// prints that and returns `None`. The package is not installed automatically, since it is
+    /// large.
     pub(super) fn compile(source: &str, modules: &[&str]) -> Option<Self> {
         if !Path::new(HEADER).exists() || Command::new("g++").arg("--version").output().is_err() {
             skipped(
@@ -42,7 +43,7 @@ impl Program {
         Some(Self { path, _folder: folder })
     }
 
-    /// Runs it with these options, and returns the line of JSON that it prints.
+    /// Runs the program with these options, and returns its line of JSON.
     pub(super) fn run<T: Display>(&self, options: &[(&str, T)]) -> Result<Value, String> {
         let mut command = Command::new(&self.path);
         command.args(options.iter().map(|(name, value)| format!("--{name}={value}")));
@@ -61,20 +62,20 @@ pub(super) fn version() -> String {
 pub(super) struct Ns3(Program);
 
 impl Ns3 {
-    /// `None` without ns-3 or a compiler, and says so.
+    /// Compiles the program; `None` without ns-3 or a compiler.
     pub(super) fn compile() -> Option<Self> {
         bottleneck().map(Self)
     }
 }
 
-/// Flows over a bottleneck. `None` without ns-3 or a compiler, and says so.
+/// The program with flows over a bottleneck; `None` without ns-3 or a compiler.
 pub(super) fn bottleneck() -> Option<Program> {
     Program::compile("ns3.cc", &["point-to-point", "traffic-control", "internet", "network", "core"])
 }
 
 impl Reference for Ns3 {
     const NAME: &'static str = "ns-3";
-    // It takes a core, and so does ours.
+    // A run uses a core, and so does ours.
     const AT_ONCE: usize = 1;
 
     fn version(&self) -> String {

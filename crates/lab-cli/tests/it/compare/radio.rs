@@ -1,8 +1,8 @@
-//! Our radios and ns-3's, side by side: IEEE 802.15.4, 802.11b, and AODV over 802.11b among nodes
-//! that stand or move.
+//! Compares our radios with those of ns-3: IEEE 802.15.4, 802.11b, and AODV over 802.11b with fixed
+//! or moving nodes.
 //!
-//! Both simulate the same cell: the same places, powers, frames and constants, five runs each.
-//! `radio.cc` is ns-3's side.
+//! Both simulate the same cell: the same positions, powers, frames and constants, with five runs
+//! each. `radio.cc` is the program for ns-3.
 
 use std::env;
 use std::fmt::{self, Write};
@@ -35,25 +35,25 @@ use dcf::Dcf;
 
 /// Noise of ns-3's LrWpanPhy in dBm: 290 K in its five bands of 1 MHz.
 const NOISE_DBM: f64 = -106.986_6;
-/// LrWpanPhy locks on frames above this SINR in dB.
+/// SINR in dB above which LrWpanPhy locks on a frame.
 const LOCK_DB: f64 = -5.0;
-/// LrWpanPhy's energy detection: 10 dB above its sensitivity of -106.58 dBm.
+/// Threshold of LrWpanPhy's energy detection: 10 dB above its sensitivity of -106.58 dBm.
 const ENERGY_DBM: f64 = -96.58;
-/// Path loss at 1 m in dB, of all cells of 802.15.4.
+/// Path loss at 1 m in dB, in all cells of 802.15.4.
 const REFERENCE_LOSS_DB: f64 = 40.2;
-/// Bytes of an 802.11 data frame: 992 of payload, 36 of headers and FCS.
+/// Size of an 802.11 data frame in bytes: 992 payload, 36 headers and FCS.
 const MPDU: u16 = 1028;
-/// Bytes of an IP packet of the chains: 512 of UDP payload.
+/// Size of an IP packet of the chains in bytes, with 512 bytes of UDP payload.
 const PACKET: u16 = 540;
-/// Seconds in which a chain finds its route, which are not counted.
+/// Seconds for a chain to find its route, which do not count.
 const WARMUP: u64 = 5;
-/// Metres from one node of a chain to the next.
+/// Distance between nodes of a chain in metres.
 const SPACING: f64 = 80.0;
-/// Nodes of a field in which they move.
+/// Number of nodes in a field with movement.
 const MOVERS: u32 = 50;
 /// The field of Broch et al. 1998, in metres.
 const FIELD: Area = Area { corner: Position::new(0.0, 0.0), width: 1500.0, height: 300.0 };
-/// Packets per second of each source there.
+/// Packets per second of each source in that field.
 const MOVERS_RATE: u32 = 4;
 
 /// Cells that share a table.
@@ -81,7 +81,7 @@ impl Group {
         Self::Mobility,
     ];
 
-    /// As `--only` takes it.
+    /// Name for `--only`.
     fn name(self) -> &'static str {
         match self {
             Self::Hop => "hop",
@@ -108,7 +108,7 @@ impl Group {
         }
     }
 
-    /// Simulated seconds of a run that are counted.
+    /// Simulated seconds of a run that count.
     fn seconds(self) -> u64 {
         match self {
             Self::Hop | Self::Star | Self::Aodv => 60,
@@ -119,7 +119,8 @@ impl Group {
         }
     }
 
-    /// Up to which difference the sides agree: a share, or for [`Group::Prr`] a plain difference.
+    /// Limit on the difference between the simulators: a share, or for [`Group::Prr`] an absolute
+    /// difference.
     fn limit(self) -> f64 {
         match self {
             Self::Prr => 0.02,
@@ -129,22 +130,22 @@ impl Group {
     }
 }
 
-/// What one side does differently than by default, to show the cause of a difference.
+/// A change of one side's defaults that shows the cause of a difference.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Rule {
     Default,
-    /// ns-3's clear channel assessment observes all of its time.
+    /// ns-3's clear channel assessment observes its whole duration.
     WholeCca,
-    /// Routes stay though the MAC gives packets up.
+    /// Routes stay although the MAC gives up packets.
     FixedRoutes,
     /// Our AODV keeps no blacklist.
     NoBlacklist,
     /// Both sides send Hello messages.
     Hello,
-    /// ns-3's AODV is told of all packets that the MAC gives up, and takes no neighbour for gone
+    /// ns-3's AODV is told of all packets that the MAC gives up, and does not remove a neighbour
     /// that is only silent.
     Feedback,
-    /// The same, and on both sides only destinations answer requests.
+    /// Like `Feedback`, and on both sides only destinations answer requests.
     DestinationOnly,
 }
 
@@ -168,14 +169,14 @@ enum Scene {
     Mobility { speed: u32, sources: u32, rule: Rule },
 }
 
-/// What one run has measured.
+/// Result of a run.
 #[derive(Clone, Copy, PartialEq, Debug)]
 struct Figures {
-    /// Frames or packets per second that arrived; for [`Group::Prr`] and [`Group::Mobility`] the
-    /// share of those sent.
+    /// Delivered frames or packets per second; for [`Group::Prr`] and [`Group::Mobility`] the
+    /// delivered share.
     delivered: f64,
-    /// Data frames per second that were on air; for [`Group::Mobility`] messages of AODV, sent or
-    /// passed on, for each packet that arrived, Hello messages left out.
+    /// Data frames per second on the air. For [`Group::Mobility`], AODV messages sent or forwarded
+    /// per delivered packet, without Hello messages.
     on_air: f64,
 }
 
@@ -225,7 +226,7 @@ impl Scene {
         }
     }
 
-    /// What `radio.cc` is told of this cell.
+    /// Options of `radio.cc` for this cell.
     fn options(&self) -> Vec<(&'static str, String)> {
         let scene =
             |name: &str, stations: u32| vec![("scene", name.to_owned()), ("stations", stations.to_string())];
@@ -294,7 +295,7 @@ impl Scene {
         all
     }
 
-    /// ns-3's run.
+    /// Runs ns-3.
     fn refer(&self, program: &Program, run: u64, seconds: u64) -> Result<Figures, String> {
         let mut options = self.options();
         options.extend([("run", run.to_string()), ("seconds", seconds.to_string())]);
@@ -322,7 +323,7 @@ impl Scene {
         Some(Figures { delivered: delivered / whole, on_air: on_air / seconds as f64 })
     }
 
-    /// Our run.
+    /// Runs our simulator.
     fn simulate(&self, run: u64, seconds: u64) -> Figures {
         let (received, on_air) = match *self {
             Self::Star { senders, psdu, .. } => {
@@ -368,7 +369,7 @@ impl Scene {
         self.figures(Some(received as f64), Some(on_air as f64), seconds).expect("both are there")
     }
 
-    /// The share of frames received by the closed form.
+    /// Delivered share of frames by the closed form.
     fn closed_form(&self) -> Option<f64> {
         let Self::Prr { distance, psdu } = *self else { return None };
         let snr_db = -REFERENCE_LOSS_DB - 30.0 * distance.log10() - NOISE_DBM;
@@ -379,7 +380,8 @@ impl Scene {
 }
 
 impl Figures {
-    /// Of packets offered and delivered, messages of AODV, and Hello messages among them.
+    /// From the numbers of packets offered and delivered, of AODV messages, and of Hello messages
+    /// among these.
     fn of_messages([offered, delivered, routing, hellos]: [u64; 4]) -> Option<Self> {
         let share = |part: u64, whole: u64| (whole > 0).then(|| part as f64 / whole as f64);
         let on_air = share(routing.checked_sub(hellos)?, delivered).unwrap_or(f64::INFINITY);
@@ -387,10 +389,10 @@ impl Figures {
     }
 }
 
-/// Frames per second whose reception is counted.
+/// Rate of the frames whose reception is counted, per second.
 const PRR_RATE: f64 = 20.0;
 
-/// O-QPSK with the levels of LrWpanPhy; no shadowing.
+/// O-QPSK with the levels of LrWpanPhy, without shadowing.
 fn o_qpsk(exponent: f64) -> RadioConfig {
     RadioConfig::o_qpsk(1.0).with_log_distance(LogDistance {
         exponent,
@@ -408,8 +410,8 @@ fn o_qpsk(exponent: f64) -> RadioConfig {
     })
 }
 
-/// All frames at one rate; what is sensed so far is received within 100 m; a frame is received with
-/// ten times the power of all else.
+/// All frames have one rate. Frames are received up to 100 m and sensed up to `sensed` metres;
+/// reception needs ten times the power of all other signals.
 fn dsss(rate: Rate, sensed: f64, rts: bool) -> WifiConfig {
     let base = WifiConfig::dsss(100.0).with_data_rate(rate).with_rts_threshold(if rts { 0 } else { 2347 });
     WifiConfig {
@@ -424,7 +426,7 @@ fn dsss(rate: Rate, sensed: f64, rts: bool) -> WifiConfig {
     }
 }
 
-/// Frames that station 0 has received, and those that the others have sent.
+/// Number of frames received by station 0, and sent by the others.
 fn counted(air: &Air) -> (u64, u64) {
     let senders = (1..air.radio.station_count() as u32).map(Station);
     let sent = senders.map(|station| air.radio.metrics(station).transmissions).sum();
@@ -448,7 +450,7 @@ fn chain(hops: u32, rate: u32, rule: Rule, run: u64, seconds: u64) -> (u64, u64)
         .collect();
     let wifi = dsss(Rate::Mbps2, 220.0, false);
     builder.wifi(wifi, AdhocConfig { queue: 50, ..AdhocConfig::default() }, &places).expect("a radio");
-    // Without AODV there are the shortest routes, for good.
+    // Without AODV, fixed shortest routes are used.
     let default = aodv::Config::default();
     let blacklist_timeout =
         if rule == Rule::NoBlacklist { Duration::ZERO } else { default.blacklist_timeout };
@@ -464,7 +466,7 @@ fn chain(hops: u32, rate: u32, rule: Rule, run: u64, seconds: u64) -> (u64, u64)
     let mut sim = builder.build();
     let counts = |sim: &Simulation| {
         let air = sim.world().network.wifi().expect("it has a radio");
-        // Routing messages are much shorter, and nearly all are broadcasts of the search before.
+        // Routing messages are much shorter, and nearly all are broadcasts of the initial search.
         let sent = (0..=hops).map(|i| air.metrics(Station(i)).transmissions).sum::<u64>();
         (sim.app::<CbrSink>(sink).arrived.len() as u64, sent)
     };
@@ -475,7 +477,7 @@ fn chain(hops: u32, rate: u32, rule: Rule, run: u64, seconds: u64) -> (u64, u64)
     (end.0 - before.0, end.1 - before.1)
 }
 
-/// The movements of a run, which both sides read; with a speed of 0 places alone.
+/// Movements of a run, which both simulators read; only positions if the speed is 0.
 fn movements(speed: u32, run: u64, seconds: u64) -> String {
     let random = |i: u32| Stream::new(run, 0, &format!("node {i}"), "mobility");
     let fastest = f64::from(speed);
@@ -494,7 +496,7 @@ fn movements(speed: u32, run: u64, seconds: u64) -> String {
     let until = if speed == 0 { Instant::ZERO } else { after(Duration::from_secs(seconds + 2)) };
     let text = trace::write(&mut movers, until);
     match speed {
-        // They have set out, and go nowhere.
+        // The nodes have started, but do not move.
         0 => text
             .lines()
             .filter(|line| !line.contains("setdest"))
@@ -503,7 +505,7 @@ fn movements(speed: u32, run: u64, seconds: u64) -> String {
     }
 }
 
-/// Packets offered and delivered, messages of AODV and Hello messages among them.
+/// Number of packets offered and delivered, of AODV messages, and of Hello messages among these.
 fn field(movements: &str, sources: u32, rule: Rule, run: u64, seconds: u64) -> [u64; 4] {
     let config = NetworkConfig { ip: IpVersion::V4, ..NetworkConfig::default() };
     let mut builder = Builder::new(config, run, 0);
@@ -519,7 +521,7 @@ fn field(movements: &str, sources: u32, rule: Rule, run: u64, seconds: u64) -> [
         .collect();
     let base = dsss(Rate::Mbps2, 550.0, false);
     let wifi = WifiConfig { propagation: Thresholds { range: 250.0, ..base.propagation }, ..base };
-    // What the MAC gives up is lost, as in ns-3.
+    // Packets that the MAC gives up are lost, as in ns-3.
     let reroutes = 0;
     builder
         .wifi(wifi, AdhocConfig { queue: 50, reroutes, ..AdhocConfig::default() }, &places)
@@ -556,7 +558,7 @@ fn field(movements: &str, sources: u32, rule: Rule, run: u64, seconds: u64) -> [
     ]
 }
 
-/// When the first flow of a field begins.
+/// Start of the first flow in a field.
 const BEGIN: Duration = Duration::from_secs(1);
 
 /// All cells, table by table.
@@ -599,7 +601,7 @@ fn whole() -> Vec<Scene> {
     cells
 }
 
-/// A cell of each table or two.
+/// One or two cells of each table.
 fn quick() -> Vec<Scene> {
     let rule = Rule::Default;
     vec![
@@ -615,18 +617,18 @@ fn quick() -> Vec<Scene> {
     ]
 }
 
-/// Which cells, how long, how often.
+/// Cells, duration, and number of runs.
 #[derive(Debug)]
 struct Plan {
     cells: Vec<Scene>,
-    /// Instead of what each table has.
+    /// Duration, instead of each table's default.
     seconds: Option<u64>,
     runs: u64,
     at_once: usize,
 }
 
 impl Plan {
-    /// `size` and `only` as `cargo xtask compare` sets them.
+    /// `size` and `only` are the values that `cargo xtask compare` sets.
     fn new(size: Option<&str>, only: Option<&str>) -> Self {
         let (mut cells, seconds, runs) = match size {
             Some("whole") => (whole(), None, 5),
@@ -657,7 +659,7 @@ impl Plan {
     }
 }
 
-/// A cell's figures: ns-3's, then ours.
+/// Results of a cell: ns-3's, then ours.
 struct Row {
     cell: Scene,
     delivered: [Summary; 2],
@@ -665,7 +667,7 @@ struct Row {
 }
 
 impl Row {
-    /// `None` without a run of either.
+    /// Creates a row; `None` if either has no run.
     fn new(cell: Scene, theirs: &[Figures], ours: &[Figures]) -> Option<Self> {
         let pair = |of: fn(&Figures) -> f64| {
             let summary = |runs: &[Figures]| Summary::of(&runs.iter().map(of).collect::<Vec<_>>()).ok();
@@ -674,8 +676,8 @@ impl Row {
         Some(Self { cell, delivered: pair(|run| run.delivered)?, on_air: pair(|run| run.on_air)? })
     }
 
-    /// Ours beyond ns-3's: as a share of it, or for [`Group::Prr`] the plain difference; for
-    /// [`Group::Mobility`] the larger of those of both figures.
+    /// Difference of ours from ns-3's: relative, for [`Group::Prr`] absolute, for
+    /// [`Group::Mobility`] the larger of both relative differences.
     fn difference(&self) -> f64 {
         let beyond = |pair: &[Summary; 2]| match [pair[0].mean, pair[1].mean] {
             [theirs, ours] if theirs == ours => 0.0,
@@ -689,8 +691,8 @@ impl Row {
         }
     }
 
-    /// As [`Row::is_within`] for a short run, in which few messages are sent: of nodes that move by
-    /// what is delivered alone.
+    /// Like [`Row::is_within`] for a short run with few messages: for moving nodes only deliveries
+    /// count.
     fn is_nearly_within(&self, times: f64) -> bool {
         let [theirs, ours] = [&self.delivered[0], &self.delivered[1]].map(|delivered| delivered.mean);
         match self.cell.group() {
@@ -699,7 +701,7 @@ impl Row {
         }
     }
 
-    /// Within `times` the limit.
+    /// Whether the difference is within `times` the limit.
     fn is_within(&self, times: f64) -> bool {
         self.difference().abs() <= times * self.cell.group().limit()
     }
@@ -797,7 +799,7 @@ fn compare(program: &Program) {
     let plan = Plan::from_environment();
     let runs = |cell: usize| (1..=plan.runs).map(move |run| (cell, run));
     let work: Vec<_> = (0..plan.cells.len()).flat_map(runs).collect();
-    // Both sides of a run, one after the other: each takes a core.
+    // Both simulators run one after the other, since each uses a core.
     let results = side_by_side(work.len(), plan.at_once, |job, _| {
         let (cell, run) = work[job];
         let scene = &plan.cells[cell];
@@ -818,12 +820,12 @@ fn compare(program: &Program) {
     publish(&text);
     assert_eq!(rows.len(), plan.cells.len(), "some cells have no run: see above");
     if env::var_os("ANABRANCH_COMPARE").is_none() {
-        // One short run: chance makes some percent.
+        // With one short run, some per cent are chance.
         assert!(rows.iter().all(|row| row.is_nearly_within(3.0)), "{text}");
     }
 }
 
-// `cargo xtask compare` chooses this test by its name.
+// `cargo xtask compare` selects this test by its name.
 #[test]
 fn our_radio_does_as_ns3_does() {
     const MODULES: [&str; 10] = [
@@ -846,11 +848,11 @@ fn our_radio_does_as_ns3_does() {
 #[test]
 fn our_side_of_the_radio_comparison_agrees_with_sums_by_hand() {
     let rule = Rule::Default;
-    // Backoff of 3.5 periods, assessment, turnaround, frame, turnaround, acknowledgement, LIFS.
+    // Back-off of 3.5 periods, assessment, turnaround, frame, turnaround, acknowledgement, LIFS.
     let hop = Scene::Star { senders: 1, psdu: 127, rule }.simulate(1, 60);
     let by_hand = 1e6 / (1120 + 128 + 192 + 4256 + 192 + 352 + 640) as f64;
     assert!((hop.delivered / by_hand - 1.0).abs() < 0.005, "{hop:?}");
-    // DIFS, a backoff of 15.5 slots, the frame, SIFS, the acknowledgement.
+    // DIFS, back-off of 15.5 slots, frame, SIFS, acknowledgement.
     let dcf = Scene::Dcf { senders: 1, rts: false }.simulate(1, 20);
     let by_hand = 1e6 / (50 + 310 + 192 + 748 + 10 + 192 + 11) as f64;
     assert!((dcf.delivered / by_hand - 1.0).abs() < 0.005, "{dcf:?}");
@@ -861,7 +863,7 @@ fn our_side_of_the_radio_comparison_agrees_with_sums_by_hand() {
     }
     let chain = Scene::Aodv { hops: 2, rate: 20, rule }.simulate(1, 10);
     assert!(chain.delivered > 19.0 && chain.on_air >= 2.0 * chain.delivered, "{chain:?}");
-    // Dense enough for routes, slow enough for them to last.
+    // Dense enough for routes, and slow enough for them to last.
     let field = Scene::Mobility { speed: 1, sources: 5, rule }.simulate(1, 30);
     assert!(field.delivered > 0.9 && field.delivered <= 1.0 && field.on_air > 0.0, "{field:?}");
 }

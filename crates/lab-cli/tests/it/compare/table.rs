@@ -1,4 +1,4 @@
-//! What was seen as a table of Markdown, with a verdict for each cell.
+//! Results as a Markdown table, with a verdict for each cell.
 
 use std::fmt::Write;
 use std::process::Command;
@@ -10,10 +10,10 @@ use anabranch_stats::Summary;
 use super::kernel::Lag;
 use super::{Measured, Plan, Reference};
 
-/// One quantity on both sides.
+/// A quantity on both sides.
 type Pair = [Summary; 2];
 
-/// One cell: the reference, then ours.
+/// A cell: the reference, then ours.
 pub(super) struct Row {
     cell: Cell,
     goodput: Pair,
@@ -25,7 +25,7 @@ pub(super) struct Row {
 }
 
 impl Row {
-    /// `None` without a run of either.
+    /// Creates a row; `None` if either has no run.
     pub(super) fn new(cell: Cell, theirs: &[Measured], ours: &[Start]) -> Option<Self> {
         let starts: Vec<Start> = theirs.iter().map(|run| run.start).collect();
         let pair = |of: fn(&Start) -> f64| {
@@ -43,23 +43,23 @@ impl Row {
         })
     }
 
-    /// Our goodput over the reference's.
+    /// Our goodput divided by the reference's.
     fn ratio(&self) -> f64 {
         let [theirs, ours] = self.goodput;
         ours.mean / theirs.mean
     }
 
-    /// Goodput within 10 %.
+    /// Whether goodputs agree within 10 %.
     fn is_same(&self) -> bool {
         (self.ratio() - 1.0).abs() <= 0.10
     }
 
-    /// Goodput within 25 %.
+    /// Whether goodputs agree within 25 %.
     pub(super) fn is_near(&self) -> bool {
         (self.ratio() - 1.0).abs() <= 0.25
     }
 
-    /// Retransmissions within a factor of 2.
+    /// Whether retransmissions agree within a factor of 2.
     fn is_alike(&self) -> bool {
         let [theirs, ours] = self.again.map(|again| again.mean);
         theirs.max(ours) <= 2.0 * theirs.min(ours)
@@ -119,7 +119,7 @@ pub(super) fn value(summary: &Summary, digits: usize) -> String {
     }
 }
 
-/// When, with which commit, against what, and by which command.
+/// Date, commit, reference and command.
 pub(super) fn origin(name: &str, version: &str) -> String {
     format!(
         "{}, commit {}, {name} {version}: `{}`.",
@@ -175,7 +175,7 @@ pub(super) fn page<R: Reference>(rows: &[Row], plan: &Plan, reference: &R, their
     text
 }
 
-/// How many cells of each controller and loss meet what.
+/// Number of cells of each controller and loss that meet each limit.
 fn summary(rows: &[Row], text: &mut String) {
     text.push_str(
         "| controller | loss | cells | goodput within 10 % | within 25 % | beyond | retransmissions alike | \
@@ -210,7 +210,7 @@ fn summary(rows: &[Row], text: &mut String) {
     }
 }
 
-/// What a program says, or a question mark.
+/// First line of a program's output, or a question mark.
 pub(super) fn first_line(program: &str, arguments: &[&str]) -> String {
     let output = Command::new(program).args(arguments).output().ok().filter(|output| output.status.success());
     let text = output.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned());

@@ -1,8 +1,8 @@
-//! Our TCP and Linux's over a cellular trace: `scenarios/cellular.toml`, and the same between two
-//! namespaces.
+//! Compares our TCP with Linux's over a cellular trace: `scenarios/cellular.toml`, simulated and
+//! emulated between two namespaces.
 //!
-//! The trace begins with the emulation, and the flow some tenths of a second later; in the
-//! simulation it begins at the same moment.
+//! The trace begins with the emulation, and the flow some tenths of a second later; the simulated
+//! flow begins at the same point of the trace.
 
 use std::env;
 use std::fmt::Write;
@@ -20,33 +20,33 @@ use super::kernel::{Emulated, Ends, Flows, Lag};
 use super::table::{first_line, origin, value};
 use super::{number, publish, side_by_side};
 
-/// The names of a congestion control: ours, and the kernel's.
+/// Names of congestion controls: ours, and the kernel's.
 const CONTROLLERS: [[&str; 2]; 3] = [["newreno", "reno"], ["cubic", "cubic"], ["bbr", "bbr"]];
-/// The emulator is too late if more than 1 % of its batches are later than this, in seconds: a
+/// The emulator counts as late if more than 1 % of its batches are later than this, in seconds: a
 /// tenth of the one-way delay.
 const LATE: f64 = 0.0025;
-/// The emulator is too late if any batch is later than this, in seconds: the round trip.
+/// The emulator counts as late if any batch is later than this, in seconds: the round trip.
 const STALL: f64 = 0.050;
-/// Octets of a packet of the download without its payload, at most: IPv6, TCP and time stamps.
+/// Maximum length of the headers of a download packet in bytes: IPv6, TCP and time stamps.
 const HEADERS: f64 = 72.0;
 
-/// A figure of a run.
+/// A value of a run.
 type Figure = fn(&Seen) -> f64;
 
-/// One run of either.
+/// A run of either TCP.
 #[derive(Clone, Copy, PartialEq, Debug)]
 struct Seen {
-    /// Payload acknowledged, over what the trace lets through in the same time.
+    /// Acknowledged payload divided by the capacity of the trace in the same time.
     utilisation: f64,
     /// Smoothed round-trip time in seconds, a mean over samples 100 ms apart.
     srtt: f64,
-    /// Seconds for which packets waited for the radio, on average.
+    /// Mean wait of packets for the radio, in seconds.
     wait: f64,
-    /// Segments sent again.
+    /// Number of retransmitted segments.
     again: f64,
 }
 
-/// The figures of a controller: the kernel, then ours.
+/// Results of a controller: the kernel's, then ours.
 struct Row {
     controller: usize,
     seen: [Vec<Seen>; 2],
@@ -77,18 +77,18 @@ impl Row {
         [0, 1].map(|side| summary(&self.seen[side]).expect("there is a run"))
     }
 
-    /// Ours over the kernel's.
+    /// Our value divided by the kernel's.
     fn ratio(&self, of: Figure) -> f64 {
         let [theirs, ours] = self.pair(of);
         ours.mean / theirs.mean
     }
 
-    /// How far a short run may be off. Linux's BBR is version 1, ours version 3.
+    /// Limit on the relative difference of a short run. Linux's BBR is version 1, ours version 3.
     fn limit(&self) -> f64 {
         if CONTROLLERS[self.controller][0] == "bbr" { 0.5 } else { 0.25 }
     }
 
-    /// Utilisation and round-trip time within that.
+    /// Whether utilisation and round-trip time are within the limit.
     fn is_within(&self, share: f64) -> bool {
         let is_near = |of: Figure| (self.ratio(of) - 1.0).abs() <= share;
         is_near(|seen| seen.utilisation) && is_near(|seen| seen.srtt)
@@ -117,14 +117,14 @@ fn path(name: &str) -> String {
     format!("{}/../../scenarios/{name}", env!("CARGO_MANIFEST_DIR"))
 }
 
-/// `cellular.toml` with this congestion control, as Linux has it: it ends slow start early in CUBIC
-/// alone.
+/// `cellular.toml` with this congestion control as in Linux, which ends slow start early only in
+/// CUBIC.
 fn scenario(controller: &str, begin: f64, seconds: u64) -> Scenario {
     let text = std::fs::read_to_string(path("cellular.toml")).expect("the scenario is there");
     let settings = [
         format!("congestion={controller}"),
         format!("tcp.default.hystart={}", controller == "cubic"),
-        // Neither buffer is to be the limit, and Linux does not ask for ECN.
+        // Buffers must not be the limit, and Linux does not request ECN.
         "tcp.default.ecn=off".to_owned(),
         "tcp.default.send_buffer=4 MB".to_owned(),
         "tcp.default.receive_buffer=4 MB".to_owned(),
@@ -135,7 +135,7 @@ fn scenario(controller: &str, begin: f64, seconds: u64) -> Scenario {
     source.with_folder(path("")).scenario().unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Octets of payload that the trace lets through from `begin` on.
+/// Payload in bytes that the trace permits from `begin` on.
 fn capacity(scenario: &Scenario, begin: f64, seconds: f64, mss: f64) -> f64 {
     let course = scenario.links[0].course.rate.as_ref().expect("the link follows a trace");
     let until = |s: f64| course.capacity(Instant::ZERO + Duration::from_secs_f64(s)) as f64;
@@ -166,7 +166,8 @@ fn simulate(controller: &str, begin: f64, seconds: u64) -> Seen {
     }
 }
 
-/// A run of the kernel: what was seen, when the flow began, and how late the emulator was.
+/// Runs the kernel's TCP; returns the results, the start of the flow, and the lateness of the
+/// emulator.
 fn emulate(controller: &'static str, worker: usize, seconds: u64) -> Result<(Seen, f64, Lag), String> {
     let ends = Ends::new(&format!("r{worker}"));
     let [server, phone] = &ends.names;
@@ -256,7 +257,7 @@ fn our_tcp_does_as_linux_does_over_a_trace() {
     publish(&text);
     if !is_whole {
         for row in rows.iter().filter(|row| !row.is_within(row.limit())) {
-            // A machine that is too busy three times in a row shows nothing.
+            // A machine that is too busy three times in a row proves nothing.
             assert!(row.is_late(), "{text}");
             skipped("Linux beside ours over a trace: the machine was too busy");
         }

@@ -1,18 +1,18 @@
-//! The commands of a block and what they are said to print.
+//! Commands of a block, and their expected output.
 
 use std::path::Path;
 
-/// A command and the lines that stand below it.
+/// A command with the lines below it.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Command {
     pub(crate) line: String,
     pub(crate) printed: Vec<String>,
 }
 
-/// The commands of a block.
+/// Parses the commands of a block.
 ///
 /// # Errors
-/// If it does not begin with one.
+/// The block does not begin with a command.
 pub(crate) fn commands(text: &str) -> Result<Vec<Command>, String> {
     let mut found: Vec<Command> = Vec::new();
     let mut goes_on = false;
@@ -36,8 +36,8 @@ pub(crate) fn commands(text: &str) -> Result<Vec<Command>, String> {
     Ok(found)
 }
 
-/// How output differs from what a page says; `...` there stands for anything, alone on a line for
-/// any lines.
+/// Difference between the output and a page's text. `...` in the text matches anything; alone on a
+/// line it matches any lines.
 pub(crate) fn difference(wanted: &[String], printed: &str) -> Option<String> {
     let printed: Vec<&str> = printed.trim_end().lines().map(str::trim_end).collect();
     if wanted.is_empty() || lines_match(wanted, &printed) {
@@ -66,7 +66,7 @@ fn matches(wanted: &str, printed: &str) -> bool {
     rest.is_some_and(|rest| rest.ends_with(last))
 }
 
-/// What is wrong with a command that is cargo's: it names what is not there. Nothing is built.
+/// Checks that the targets of a cargo command exist, without building. Returns what is missing.
 pub(crate) fn fault_of_cargo(root: &Path, line: &str) -> Option<String> {
     let words: Vec<&str> = line.split_whitespace().take_while(|word| *word != "--" && *word != "#").collect();
     if let ["cargo", "xtask", name, ..] = &words[..] {

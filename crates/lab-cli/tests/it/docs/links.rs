@@ -1,17 +1,17 @@
-//! Where links lead, without a network, and whether files that pages name are there.
+//! Checks links without a network, and files that pages name.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::docs::page::Page;
 
-/// Links that lead to no file, or to no heading of it.
+/// Links whose file or heading does not exist.
 pub(crate) fn faults(root: &Path, pages: &[Page]) -> Vec<String> {
     let anchors: BTreeMap<&str, Vec<String>> =
         pages.iter().map(|page| (page.name.as_str(), anchors(&page.prose))).collect();
     let mut faults = Vec::new();
     for page in pages {
-        // The architecture comes before what is built by it.
+        // The architecture may name files that do not exist yet.
         let is_plan = page.name == "ARCHITECTURE.md";
         for path in code_paths(&page.prose).filter(|path| !is_plan && !exists(root, path)) {
             faults.push(format!("{}: there is no `{path}`", page.name));
@@ -22,7 +22,7 @@ pub(crate) fn faults(root: &Path, pages: &[Page]) -> Vec<String> {
             }
             let (path, anchor) = target.split_once('#').unwrap_or((target, ""));
             let named = if path.is_empty() { page.name.clone() } else { resolved(&page.name, path) };
-            // What the table of contents names may come later; `cargo xtask book` tells of it.
+            // The table of contents may name later pages; `cargo xtask book` reports them.
             if !root.join(&named).exists() && page.name != "docs/SUMMARY.md" {
                 faults.push(format!("{}: `{target}` leads nowhere", page.name));
             }
@@ -35,7 +35,7 @@ pub(crate) fn faults(root: &Path, pages: &[Page]) -> Vec<String> {
     faults
 }
 
-/// Places in the repository that a text names as code.
+/// Paths in the repository that a text names as code.
 fn code_paths(prose: &str) -> impl Iterator<Item = &str> {
     let words = prose.split('`').skip(1).step_by(2);
     words.filter(|word| {
@@ -43,15 +43,15 @@ fn code_paths(prose: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// A module is named without its `.rs`.
+/// A module may be named without `.rs`.
 fn exists(root: &Path, path: &str) -> bool {
     root.join(path).exists() || root.join(format!("{path}.rs")).exists()
 }
 
-/// Folders whose files are named on pages.
+/// Folders whose files pages may name.
 const FOLDERS: [&str; 6] = ["crates/", "docs/", "examples/", "packaging/", "scenarios/", "xtask/"];
 
-/// The targets of a text's links; code between backticks is no link.
+/// Targets of a text's links; code between backticks is ignored.
 fn targets(prose: &str) -> Vec<&str> {
     let ends = prose.split("](").skip(1);
     ends.filter_map(|rest| rest.split_once(')'))
@@ -73,7 +73,7 @@ fn resolved(page: &str, path: &str) -> String {
     parts.join("/")
 }
 
-/// Names of headings, as forges and mdBook make them.
+/// Anchors of headings, as forges and mdBook generate them.
 fn anchors(prose: &str) -> Vec<String> {
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
     let headings = prose.lines().filter(|line| line.starts_with('#'));

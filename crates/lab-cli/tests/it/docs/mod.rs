@@ -1,11 +1,9 @@
-//! What the documentation says, done: every command and every snippet in `docs` and in the README,
-//! and where its links lead.
+//! Runs every command and snippet in `docs` and the README, and checks their links.
 //!
-//! CONTRIBUTING.md says how blocks are marked. Code map: [`page`] reads pages, [`commands`] says
-//! what is done with a command of which kind of block, [`session`] does it in a folder of the
-//! page's own, [`snippets`] reads what is no command, [`links`] follows links, [`statements`] asks
-//! the report's rows for what is said of the papers, [`namespaces`] keeps what needs root away from
-//! the machine's own.
+//! CONTRIBUTING.md says how blocks are marked. Code map: [`page`] parses pages, [`commands`] parses
+//! command blocks, [`session`] runs commands in a folder for each page, [`snippets`] checks other
+//! blocks, [`links`] checks links, [`statements`] compares statements about the papers with the
+//! report's rows, [`namespaces`] isolates commands that need root from the machine.
 
 mod commands;
 mod links;
@@ -26,12 +24,12 @@ use anabranch_testkit::netns;
 
 use crate::docs::page::{Kind, Page};
 
-/// The workspace.
+/// Root of the workspace.
 pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the workspace is here")
 }
 
-/// Every page that a reader is shown, by name.
+/// All pages for readers, by name.
 fn pages() -> Vec<Page> {
     let mut names: Vec<String> =
         ["README.md", "CONTRIBUTING.md", "ARCHITECTURE.md"].map(str::to_owned).to_vec();
@@ -46,7 +44,7 @@ fn pages() -> Vec<Page> {
     names.into_iter().map(|name| Page::read(&root(), name)).collect()
 }
 
-/// Fails with all faults, one a line.
+/// Fails with all faults, one per line.
 #[track_caller]
 fn none(faults: &[String]) {
     assert!(faults.is_empty(), "{} faults:\n{}", faults.len(), faults.join("\n"));
@@ -92,7 +90,7 @@ fn commands_that_need_root_do_what_their_page_says() {
         {
             return;
         }
-        // A page's other blocks come before these, and may make what they need.
+        // Earlier blocks of a page may create what these blocks need.
         none(&session::play(page, |_| true).faults);
     }
 }

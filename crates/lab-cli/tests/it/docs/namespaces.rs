@@ -1,4 +1,4 @@
-//! Names of network namespaces that are ours alone: the pages use plain ones such as `left`.
+//! Private names of network namespaces, since the pages use plain names such as `left`.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -6,13 +6,14 @@ use std::process::{Child, Command, Stdio};
 
 use anabranch_testkit::netns::{Farewell, mortal};
 
-/// A view of the file system with a `/run/netns` of its own. What was made there goes with the last
-/// process that sees it.
+/// A mount namespace with its own `/run/netns`. Its contents disappear with its last process.
 pub(crate) struct Namespaces(Child);
 
 impl Namespaces {
+    /// Creates the mount namespace.
+    ///
     /// # Panics
-    /// If root may not make one.
+    /// It cannot be created, although the test runs as root.
     pub(crate) fn new() -> Self {
         let mut holder = mortal("unshare", Farewell::Kill);
         let script = "mkdir -p /run/netns && mount -t tmpfs none /run/netns && echo ready && exec cat";
@@ -25,7 +26,7 @@ impl Namespaces {
         Self(child)
     }
 
-    /// A program in `folder` that sees them, which is interrupted when we are gone.
+    /// A command in `folder` inside the mount namespace, interrupted when the test process ends.
     pub(crate) fn inside(&self, program: &str, folder: &Path) -> Command {
         let mut command = mortal("nsenter", Farewell::Interrupt);
         let wdns = format!("--wdns={}", folder.display());

@@ -1,40 +1,40 @@
-//! A page and its blocks of code.
+//! Parses pages and their code blocks.
 
 use std::fs;
 use std::path::Path;
 
-/// What is done with a block.
+/// How a block is checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Commands behind `$ `, and what they print. `root`: only root may. `long`: they are begun,
-    /// and not waited for.
+    /// Commands after `$ ` with their output. `root`: root is needed. `long`: commands are started
+    /// but not run to their end.
     Console { root: bool, long: bool },
-    /// Commands for other machines: looked at, not run.
+    /// Commands for other machines, which are only parsed.
     Elsewhere,
-    /// Commands that end with this code, and what they print on standard error.
+    /// Commands that end with this exit code, with their standard error.
     Refused(i32),
-    /// A scenario; under this name in the page's folder if there is one.
+    /// A scenario, stored under this name in the page's folder.
     Scenario(Option<String>),
-    /// Some tables of a scenario.
+    /// Tables of a scenario.
     Fragment,
     /// Options of this program: node, gateway or push.
     Config(String),
-    /// What `anabranch sweep` takes, under this name in the page's folder.
+    /// A sweep, stored under this name in the page's folder.
     Sweep(String),
-    /// Rust: nothing but an included file, which is built where it is.
+    /// Rust, which must be an included file that cargo builds.
     Rust,
     /// C for a program with `anabranch_node.h`.
     C,
-    /// Python: it runs in the tests of the package.
+    /// Python that runs in the tests of the package.
     Python,
-    /// Output, diagrams.
+    /// Output or a diagram, which is not checked.
     Text,
 }
 
-/// A block of code.
+/// A code block.
 #[derive(Clone, Debug)]
 pub(crate) struct Block {
-    /// The page and the line of its first fence, for faults.
+    /// Page and line of the opening fence, for messages.
     pub(crate) place: String,
     pub(crate) kind: Kind,
     pub(crate) text: String,
@@ -42,12 +42,12 @@ pub(crate) struct Block {
 
 /// A page of the documentation.
 pub(crate) struct Page {
-    /// From the root.
+    /// Path relative to the root.
     pub(crate) name: String,
-    /// All of it but its blocks.
+    /// The page without its blocks.
     pub(crate) prose: String,
     pub(crate) blocks: Vec<Block>,
-    /// Blocks that say nothing, or what nobody knows.
+    /// Blocks without a kind, or with an unknown kind.
     pub(crate) faults: Vec<String>,
 }
 
@@ -60,7 +60,7 @@ impl Page {
     fn of(name: String, text: &str) -> Self {
         let mut page = Self { name, prose: String::new(), blocks: Vec::new(), faults: Vec::new() };
         let mut lines = text.lines().enumerate();
-        // Whether what is indented here belongs to a list.
+        // Whether indented text here belongs to a list.
         let mut in_list = false;
         let mut before = "";
         while let Some((number, line)) = lines.next() {
@@ -99,7 +99,7 @@ impl Page {
     }
 }
 
-/// What stands behind the fence, understood.
+/// Parses the text after the fence.
 fn kind(info: &str) -> Result<Kind, String> {
     let (language, flags) = info.split_once(',').unwrap_or((info, ""));
     let (flag, value) = flags.split_once('=').unwrap_or((flags, ""));

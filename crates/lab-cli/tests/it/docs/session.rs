@@ -1,4 +1,4 @@
-//! The commands of a page, in order, in a folder of its own.
+//! Runs the commands of a page in order, in a folder of its own.
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::symlink;
@@ -18,31 +18,30 @@ use crate::docs::namespaces::Namespaces;
 use crate::docs::page::{Block, Kind, Page};
 use crate::docs::root;
 
-/// What of the repository a page's folder has.
+/// Files of the repository in a page's folder.
 const THERE: [&str; 5] = ["LICENSE-APACHE", "README.md", "docs", "examples", "packaging"];
-/// Seconds of the processor after which a command that is only begun has understood what it was
-/// told.
+/// Processor time in seconds after which a started command has accepted its input.
 const BEGUN: f64 = 0.3;
-/// How long a program that was interrupted may go on without a word.
+/// Time limit without output for an interrupted program.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// What programs say that others wait for.
+/// Output that shows that a program is ready.
 const READY: [&str; 3] = ["listening on", "running;", "Serving HTTP"];
 
-/// Pages are played side by side, and their programs listen on the same ports.
+/// Pages run in parallel, and their programs listen on the same ports.
 static PORTS: Mutex<()> = Mutex::new(());
 
-/// A program that should go on has not.
+/// Error for a program that ended instead of running on.
 const NOT_READY: &str = "ended before it was ready";
 
-/// What came of a page.
+/// Result of a page.
 #[derive(Default)]
 pub(crate) struct Done {
     pub(crate) commands: usize,
     pub(crate) faults: Vec<String>,
 }
 
-/// Does the blocks of a page that are wanted. After a fault the rest of the page is left, since it
-/// may need what was not done.
+/// Runs the wanted blocks of a page. After a fault the rest is skipped, since it may need the
+/// failed block's results.
 pub(crate) fn play(page: &Page, wanted: impl Fn(&Block) -> bool) -> Done {
     let mut done = Done::default();
     let mut session = None;
@@ -65,11 +64,11 @@ pub(crate) fn play(page: &Page, wanted: impl Fn(&Block) -> bool) -> Done {
 
 struct Session {
     folder: TempDir,
-    /// Programs that go on, until the page has ended.
+    /// Programs that run until the page has ended.
     running: Vec<Running>,
-    /// Held while programs that listen run among those of the machine. It goes after them.
+    /// Held while programs listen on ports of the machine. Dropped after them.
     ports: Option<MutexGuard<'static, ()>>,
-    /// Made by the first block that needs them.
+    /// Created by the first block that needs it.
     namespaces: Option<Namespaces>,
 }
 
@@ -79,12 +78,12 @@ impl Session {
         for name in THERE {
             symlink(root().join(name), folder.path().join(name)).expect("a link can be made");
         }
-        // Beside these something may be written.
+        // Commands may write beside these files, so copy them.
         copied(&root().join("scenarios"), &folder.path().join("scenarios"));
         Self { folder, running: Vec::new(), ports: None, namespaces: None }
     }
 
-    /// Does a block; the number of its commands.
+    /// Runs a block and returns the number of its commands.
     fn block(&mut self, block: &Block) -> Result<usize, String> {
         match &block.kind {
             Kind::Scenario(Some(name)) | Kind::Sweep(name) => {
@@ -130,7 +129,7 @@ impl Session {
         }
     }
 
-    /// Waits until the command has ended.
+    /// Runs a command to its end.
     fn run(&self, line: &str, code: i32, shown: &[String]) -> Result<(), String> {
         let output = self.shell(line).output().map_err(|error| error.to_string())?;
         let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
@@ -140,7 +139,7 @@ impl Session {
         difference(shown, if code == 0 { &out } else { &err }).map_or(Ok(()), Err)
     }
 
-    /// Waits until the program is ready, and lets it run.
+    /// Starts a program and waits until it is ready.
     fn started(&mut self, line: &str) -> Result<(), String> {
         if self.namespaces.is_none() && self.ports.is_none() {
             self.ports = Some(PORTS.lock().unwrap_or_else(PoisonError::into_inner));
@@ -157,8 +156,8 @@ impl Session {
         Err(format!("it {NOT_READY}:\n{said}"))
     }
 
-    /// Runs until the command has ended well, or has computed for long enough to have refused what
-    /// it was told.
+    /// Runs a command until it succeeds, or has used enough processor time to have rejected bad
+    /// input.
     fn begun(&self, line: &str) -> Result<(), String> {
         if !line.starts_with("anabranch ") {
             return self.parses(line);
@@ -173,13 +172,13 @@ impl Session {
             if used >= BEGUN {
                 return Ok(());
             }
-            // What it says is read, so that it need not wait for that.
+            // Read the output, so that the command does not block.
             let _ = running.said.recv_timeout(Duration::from_millis(20));
         }
     }
 
-    /// A command that is for other machines: options of node and gateway are checked, those of
-    /// others parsed.
+    /// Checks a command for other machines: options of node and gateway with `--check`, others by
+    /// parsing.
     fn looked_at(&self, line: &str) -> Result<(), String> {
         let line = line.trim_end_matches('&').trim();
         let words: Vec<&str> = line.split_whitespace().collect();
@@ -197,7 +196,7 @@ impl Session {
         }
     }
 
-    /// The shell understands it.
+    /// Checks that the shell can parse a line.
     fn parses(&self, line: &str) -> Result<(), String> {
         let output = self.bare("sh").args(["-n", "-c", line]).output().map_err(|error| error.to_string())?;
         if output.status.success() {
@@ -213,7 +212,7 @@ impl Session {
         shell
     }
 
-    /// A program in the page's folder, which ends when we do.
+    /// A command in the page's folder that ends with this process.
     fn bare(&self, program: &str) -> Command {
         let mut command = match &self.namespaces {
             Some(namespaces) => namespaces.inside(program, self.folder.path()),
@@ -221,7 +220,7 @@ impl Session {
         };
         command.current_dir(self.folder.path()).env("PATH", path()).stdin(Stdio::null());
         command.env("XDG_STATE_HOME", self.folder.path().join(".state")).env("PYTHONUNBUFFERED", "1");
-        // As a cluster's scheduler does.
+        // Set as a cluster's scheduler does.
         command.env("SLURM_ARRAY_TASK_ID", "1");
         command
     }
@@ -240,7 +239,7 @@ fn copied(from: &Path, to: &Path) {
     }
 }
 
-/// A folder in which `anabranch` is the program that has all commands, whatever else is built.
+/// A folder in which `anabranch` is the complete program, whatever else was built.
 fn programs() -> &'static Path {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     FOLDER.get_or_init(|| {
@@ -254,14 +253,15 @@ fn programs() -> &'static Path {
     })
 }
 
-/// With the programs' folder before all others.
+/// PATH with that folder first.
 fn path() -> std::ffi::OsString {
     let own = programs().to_path_buf();
     let others = env::var_os("PATH").unwrap_or_default();
     env::join_paths([own].into_iter().chain(env::split_paths(&others))).expect("no folder has a colon")
 }
 
-/// A program and the lines that it says. It is interrupted at the end, and killed if it goes on.
+/// A running program with its lines of output. It is interrupted on drop, and killed if it does not
+/// end.
 struct Running {
     child: Child,
     said: Receiver<String>,
@@ -278,7 +278,7 @@ impl Running {
         let (sender, said) = channel();
         thread::spawn(move || {
             for line in lines.map_while(Result::ok) {
-                // Read on, though nobody listens: it must not wait for that.
+                // Read on even without a receiver, so that the program does not block.
                 let _ = sender.send(line);
             }
         });
@@ -289,20 +289,19 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         let _ = Command::new("kill").args(["-INT", &self.child.id().to_string()]).status();
-        // Its output ends with it.
+        // Its output ends when the program does.
         while self.said.recv_timeout(PATIENCE).is_ok() {}
-        // Children of a shell's job in the background ignore that signal, and not all programs care
-        // for it then.
+        // Background jobs of a shell ignore the signal, and not all programs handle it.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Seconds of the processor that a process has used, if it is still there.
+/// Processor time of a process in seconds, if it still exists.
 fn processor_time(id: u32) -> Option<f64> {
     let stat = fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
-    // Behind the name, which may have anything in it, the twelfth and thirteenth, in hundredths
-    // (proc_pid_stat(5)).
+    // After the name, which may contain any character: fields twelve and thirteen, in hundredths of
+    // a second (proc_pid_stat(5)).
     let (_, rest) = stat.rsplit_once(')')?;
     let ticks = rest.split_whitespace().skip(11).take(2).filter_map(|ticks| ticks.parse::<f64>().ok());
     Some(ticks.sum::<f64>() / 100.0)

@@ -1,4 +1,4 @@
-//! Blocks that are no commands: scenarios, options, C, Rust.
+//! Checks blocks that are not commands: scenarios, options, C, Rust.
 
 use std::fs;
 use std::path::Path;
@@ -30,13 +30,13 @@ fn scenario(text: &str) -> Result<(), String> {
     Source::new("the block", text).points().map(drop).map_err(|error| error.to_string())
 }
 
-/// Known keys with values that they take; what the rest of the file would have to say is not asked.
+/// Checks that keys and values are valid; missing parts of the file are ignored.
 fn fragment(text: &str) -> Result<(), String> {
     let read = toml::Deserializer::parse(text).and_then(FileConfig::deserialize);
     read.map(drop).map_err(|error| error.to_string())
 }
 
-/// By the program's own `--check`, or for `push`, which has none, up to where it looks for the
+/// Checks options with the program's `--check`. `push` has none, so it runs until it looks for the
 /// file.
 fn config(program: &str, text: &str) -> Result<(), String> {
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
@@ -52,7 +52,7 @@ fn config(program: &str, text: &str) -> Result<(), String> {
     if output.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&output.stderr).into_owned()) }
 }
 
-/// Rust is shown only out of files that cargo builds.
+/// Checks that Rust is included from a file that cargo builds.
 fn rust(place: &str, text: &str) -> Result<(), String> {
     let included = text.trim().strip_prefix("{{#include ").and_then(|rest| rest.strip_suffix("}}"));
     let included = included.ok_or("Rust stands in a file that is built, and the page includes it")?;
@@ -66,7 +66,7 @@ fn rust(place: &str, text: &str) -> Result<(), String> {
     Err(format!("{included} is in no folder that is built"))
 }
 
-/// By the compiler, in a function that has what the block takes for granted.
+/// Compiles C code in a function that declares what the block uses.
 fn c(text: &str) -> Result<(), String> {
     let Some(compiler) = find_or_install("cc", "gcc") else { return Ok(()) };
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;

@@ -1,15 +1,15 @@
-//! What the pages say of the papers, against the rows of the report.
+//! Compares statements of the pages about the papers with the rows of the report.
 //!
 //! `docs/evidence/reproduced.jsonl` has the rows, as `anabranch lab reproduce --json` printed them.
-//! A statement names those that it rests on in a comment, which no reader sees:
+//! A comment, which is invisible to readers, names the rows of a statement:
 //!
 //! ```text
 //! <!-- rows mptcp.*.C: 29 rows, 10 reproduced; mptcp.*.P: off -20 to 86 -->
 //! <!-- cells ours = mptcp.*.transmissions.P ours; `proposed` = mptcp.*.transmissions.P -->
 //! ```
 //!
-//! CONTRIBUTING.md says what the words mean. What a comment counts or measures must stand in its
-//! paragraph too.
+//! CONTRIBUTING.md defines the words. Numbers that a comment counts or measures must also be in its
+//! paragraph.
 
 use std::fs;
 
@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 use super::page::Page;
 use super::{none, pages, root};
 
-/// Pages that say what the words mean, and those that the program writes itself.
+/// Pages that define the comments, and pages that a program writes.
 const NO_STATEMENTS: [&str; 7] = [
     "ARCHITECTURE.md",
     "CONTRIBUTING.md",
@@ -32,9 +32,9 @@ const NO_STATEMENTS: [&str; 7] = [
     "docs/reference/scenario.md",
     "docs/evidence/validation.md",
 ];
-/// Words of a paragraph that is about what a paper prints and what became of it.
+/// Words in a paragraph about printed results and their reproduction.
 const SPEAKS: [&str; 2] = ["reproduced", "than printed"];
-/// Words at the head of a table of what is printed.
+/// Words in the header of a table of printed results.
 const HEADS: [&str; 2] = ["published", "paper: "];
 
 /// The recorded rows.
@@ -47,7 +47,7 @@ impl Rows {
         Self(text.lines().map(|line| serde_json::from_str(line).expect("a row is an object")).collect())
     }
 
-    /// Those whose name matches one of the patterns between bars, each of which must match.
+    /// Rows whose name matches one of the patterns between bars; each pattern must match.
     fn matching(&self, patterns: &str) -> Result<Vec<&Value>, String> {
         let named = |pattern: &str| self.0.iter().any(|row| matches(pattern, text(row, "id")));
         if let Some(pattern) = patterns.split('|').find(|pattern| !named(pattern)) {
@@ -62,19 +62,19 @@ fn text<'a>(row: &'a Value, key: &str) -> &'a str {
     row[key].as_str().unwrap_or_default()
 }
 
-/// `*` stands for anything.
+/// `*` matches anything.
 fn matches(pattern: &str, name: &str) -> bool {
     let Some((start, rest)) = pattern.split_once('*') else { return pattern == name };
     name.strip_prefix(start).is_some_and(|name| (0..=name.len()).any(|at| matches(rest, &name[at..])))
 }
 
-/// Whether a number is what rounds to it as it is written.
+/// Whether `number` rounds to the written digits.
 fn rounds_to(number: f64, written: &str) -> bool {
     let decimals = written.split_once('.').map_or(0, |(_, decimals)| decimals.len() as i32);
     written.parse::<f64>().is_ok_and(|w| (number - w).abs() <= 0.5 * 10f64.powi(-decimals) + 1e-9)
 }
 
-/// A number of a row; `off` is by how many per cent what was found is above what is printed.
+/// A number of a row; `off` is the deviation of `found` from `printed` in per cent.
 fn number(row: &Value, field: &str) -> Option<f64> {
     match field {
         "off" => row["ratio"].as_f64().map(|ratio| 100.0 * (ratio - 1.0)),
@@ -86,8 +86,10 @@ fn is_verdict(word: &str) -> bool {
     Holds::ALL.iter().any(|holds| holds.word() == word)
 }
 
-/// A claim about these rows: `Err` says why it is not so. `Ok` has the numbers that its paragraph
-/// must have.
+/// Checks a claim about these rows. Returns the numbers that the paragraph must contain.
+///
+/// # Errors
+/// Why the claim is false.
 fn check<'a>(rows: &[&Value], claim: &'a str) -> Result<Vec<&'a str>, String> {
     let with = |verdict: &str| rows.iter().filter(|row| text(row, "verdict") == verdict).count();
     let (first, rest) = claim.split_once(' ').unwrap_or((claim, ""));
@@ -116,8 +118,8 @@ fn check<'a>(rows: &[&Value], claim: &'a str) -> Result<Vec<&'a str>, String> {
     }
 }
 
-/// A cell: `found ± half` of the row, or of its `field`; `printed / found ± half`; or the printed
-/// number alone.
+/// Whether a cell is `found ± half` of the row or of its `field`, `printed / found ± half`, or the
+/// printed number alone.
 fn cell_is(row: &Value, field: &str, cell: &str) -> bool {
     let is = |written: &str, field: &str| number(row, field).is_some_and(|number| rounds_to(number, written));
     let measured = |words: &str, field: &str, interval: &str| match words.split_once(" ± ") {
@@ -138,7 +140,7 @@ fn cells(line: &str) -> Vec<&str> {
     line.strip_suffix('|').unwrap_or(line).split('|').map(str::trim).collect()
 }
 
-/// The lines of a table without its rule, each as its cells.
+/// Lines of a table as cells, without the delimiter row.
 fn table(block: &str) -> Vec<Vec<&str>> {
     let lines = block.lines().map(str::trim).filter(|line| line.starts_with('|'));
     let mut lines: Vec<Vec<&str>> = lines.map(cells).collect();
@@ -148,8 +150,8 @@ fn table(block: &str) -> Vec<Vec<&str>> {
     lines
 }
 
-/// One column of a table: its lines are the rows of the pattern, in the order of the list of
-/// targets.
+/// Checks a column of a table: its lines must be the rows of the pattern, in the order of the list
+/// of targets.
 fn column_faults(rows: &Rows, lines: &[Vec<&str>], column: &str) -> Vec<String> {
     let Some((title, rest)) = column.split_once(" = ") else {
         return vec![format!("`{column}`: a column is `TITLE = ROWS` or `TITLE = ROWS FIELD`")];
@@ -169,7 +171,7 @@ fn column_faults(rows: &Rows, lines: &[Vec<&str>], column: &str) -> Vec<String> 
     wrong.map(|(cell, row)| format!("`{cell}` under `{title}` is not what {row} has")).collect()
 }
 
-/// A paragraph, an item of a list or a table, and the comments in it.
+/// A paragraph, list item or table, with its comments.
 #[derive(Debug)]
 struct Block {
     prose: String,
@@ -224,7 +226,7 @@ fn blocks(page: &Page) -> Vec<Block> {
     texts.iter().filter(|text| !text.trim().is_empty()).map(|text| Block::of(text)).collect()
 }
 
-/// What is wrong with `PATTERNS: CLAIM, CLAIM`, which is about this block.
+/// Checks `PATTERNS: CLAIM, CLAIM` about this block.
 fn claim_faults(rows: &Rows, claim: &str, spoken: Option<&Block>) -> Vec<String> {
     let (patterns, said) = claim.split_once(": ").unwrap_or((claim, ""));
     let found = match rows.matching(patterns) {
@@ -243,12 +245,12 @@ fn claim_faults(rows: &Rows, claim: &str, spoken: Option<&Block>) -> Vec<String>
     said.split(", ").filter_map(fault).collect()
 }
 
-/// What is wrong with the comments of a page.
+/// Checks the comments of a page.
 fn faults_of(page: &Page, rows: &Rows) -> Vec<String> {
     let blocks = blocks(page);
     let mut faults = Vec::new();
     for (at, block) in blocks.iter().enumerate() {
-        // A comment alone belongs to what stands before it, or to the table behind.
+        // A comment by itself belongs to the block before it, or to the table after it.
         let spoken = blocks[..=at].iter().rev().find(|block| !block.prose.trim().is_empty());
         let behind = blocks.get(at + 1).map(|block| table(&block.prose)).unwrap_or_default();
         for comment in &block.comments {
@@ -270,8 +272,8 @@ fn faults_of(page: &Page, rows: &Rows) -> Vec<String> {
     faults
 }
 
-/// Paragraphs and tables of what a paper prints that name no row, neither in themselves nor right
-/// before or behind.
+/// Paragraphs and tables about printed results that name no row, in themselves or directly before
+/// or after.
 fn without_rows(page: &Page) -> Vec<String> {
     let blocks = blocks(page);
     let alone = blocks.iter().enumerate().filter(|(at, block)| {
@@ -293,7 +295,7 @@ fn what_is_said_of_the_papers_follows_from_rows() {
     none(&faults.collect::<Vec<_>>());
 }
 
-/// The record is of the list of targets as it is now, with our own goals beside.
+/// The record matches the present list of targets and our own goals.
 #[test]
 fn every_recorded_row_is_of_a_target() {
     let targets = PAPERS.iter().flat_map(|paper| paper.targets());
@@ -308,8 +310,8 @@ fn every_recorded_row_is_of_a_target() {
     assert_eq!(recorded, wanted);
 }
 
-/// The record is of this code, with the runs and the seed of `lab reproduce`: two papers, which
-/// take seconds, stand for all.
+/// The record matches this code, with the runs and the seed of `lab reproduce`. Two fast papers
+/// stand for all.
 #[test]
 fn recorded_rows_are_what_this_code_finds() {
     let rows = Rows::read().0;
@@ -320,7 +322,7 @@ fn recorded_rows_are_what_this_code_finds() {
         for verdict in &made.verdicts {
             let mut found = serde_json::to_value(verdict.record()).expect("a record");
             found["paper"] = json!(name);
-            // Read as the recorded one was, which rounds the last digit.
+            // Parsed like the recorded row, which rounds the last digit.
             let found: Value = serde_json::from_str(&found.to_string()).expect("its own text");
             let recorded = rows.iter().find(|row| row["id"] == found["id"]);
             assert_eq!(recorded, Some(&found), "docs/evidence/reproduced.jsonl is older");
@@ -363,7 +365,7 @@ fn what_does_not_follow_is_found() {
         "rows a.*: unit 3.2 to 60",
         "rows a.*: 1 proved",
         "rows a.*: fine",
-        // These are so, but the paragraph says nothing of them.
+        // These claims are true, but the paragraph does not contain their numbers.
         "rows a.x.*: off 3",
         "row a.x.*: reproduced",
         "cells C = a.*",

@@ -1,4 +1,4 @@
-//! How claims are judged, by few runs.
+//! Tests of how claims are judged, with few runs.
 
 use super::*;
 use crate::completeness::Once;
@@ -6,7 +6,7 @@ use crate::mptcp::TARGETS;
 use crate::mptcp::figures::{self, Picture};
 use crate::targets;
 
-/// Two runs of every cell, and how many runs were told of.
+/// Two runs of every cell, with the number of runs that were reported.
 pub(crate) fn measured() -> &'static (Tables, usize) {
     static MEASURED: Once<Tables> = Once::new();
     MEASURED.get(|work| Tables::run(&work.with_values(&reference())))
@@ -29,7 +29,7 @@ fn every_value_and_trend_has_a_verdict() {
         let text = &v.judged.measured;
         assert!(!text.contains("nothing measures") && !text.contains("NaN"), "{}: {text}", v.id);
         assert!(v.judged.found().is_some() || v.printed.is_none(), "{}", v.id);
-        // Wherever the proposed scheme is judged, ours stands beside it.
+        // Wherever the proposed scheme is judged, ours is listed beside it.
         let proposed = !v.id.ends_with(".C") && !v.id.ends_with(".min") && v.printed.is_some();
         assert_eq!(v.judged.ours.is_some(), proposed, "{}", v.id);
     }
@@ -45,8 +45,8 @@ fn a_claim_that_nothing_measures_does_not_hold() {
     }
 }
 
-/// The rows of the proposed scheme are those of several paths: with one the scheduler, which is
-/// what they are about, has no choice.
+/// The rows of the proposed scheme are those of its variant with several paths: with one path the
+/// scheduler, which the rows are about, has no choice.
 #[test]
 fn the_proposed_scheme_is_judged_with_all_its_paths() {
     let verdicts = verdicts(tables());
@@ -57,7 +57,7 @@ fn the_proposed_scheme_is_judged_with_all_its_paths() {
     assert_ne!(cell(Way::Printed).mean, cell(Way::Ours).mean);
 }
 
-/// M24, M25, M26: the corrected numbers are those that follow from the others that are printed.
+/// Errata M24, M25, M26: the corrected numbers follow from other printed numbers.
 #[test]
 fn corrected_numbers_follow_from_the_printed_ones() {
     let all = targets::read(TARGETS);
@@ -84,8 +84,8 @@ fn corrected_numbers_follow_from_the_printed_ones() {
     }
 }
 
-/// Figures 2 to 11: every picture can be drawn, three curves for each deployment, the base station
-/// where there is one.
+/// Figures 2 to 11: every figure can be drawn, with three curves per deployment, and the base
+/// station where there is one.
 #[test]
 fn every_figure_is_drawn() {
     let drawn = figures::draw(tables());
@@ -98,7 +98,7 @@ fn every_figure_is_drawn() {
             Picture::Chart(chart) => {
                 let deployments = if ["3", "4", "5"].contains(&figure.id) { 5 } else { 3 };
                 assert_eq!(chart.series.len(), 3 * deployments);
-                // Neither transmissions nor shares of packets grow fewer.
+                // Numbers of transmissions and shares of packets never decrease.
                 let grows = |s: &crate::plot::Series| {
                     s.points.windows(2).all(|w| w[0].y <= w[1].y && w[0].x <= w[1].x)
                 };
@@ -119,7 +119,7 @@ fn every_figure_is_drawn() {
     }
 }
 
-/// The tables' numbers are those of `lab run mptcp`.
+/// The numbers of the tables equal those of `lab run mptcp`.
 #[test]
 fn numbers_are_those_of_the_experiment() {
     let network = reference().into_iter().map(|(key, value)| format!("{key}={value}"));

@@ -1,4 +1,4 @@
-//! How claims are judged, by few runs.
+//! Tests of how claims are judged, with few runs.
 
 use super::*;
 use crate::completeness::Once;
@@ -7,7 +7,7 @@ use crate::rdca::figures;
 use crate::rdca::sweeps::Grid;
 use crate::targets;
 
-/// Two short runs of the fewest cells, and how many runs were told of.
+/// Two short runs of the fewest cells, with the number of runs that were reported.
 pub(crate) fn measured() -> &'static (Sweeps, usize) {
     static MEASURED: Once<Sweeps> = Once::new();
     MEASURED.get(|work| Sweeps::run(Grid::Quick, work))
@@ -42,7 +42,7 @@ fn a_claim_that_nothing_measures_does_not_hold() {
     assert_eq!(judge.trend("trend.12"), Judged::unknown("trend.12"));
 }
 
-/// The proposed protocol is the printed one, and ours another.
+/// The proposed protocol is the printed one; ours is another.
 #[test]
 fn what_is_judged_is_the_printed_protocol() {
     let verdicts = verdicts(sweeps());
@@ -54,7 +54,7 @@ fn what_is_judged_is_the_printed_protocol() {
     assert_ne!(of(Protocol::RdcaPaper), of(Protocol::Rdca));
 }
 
-/// H2: the printed extremes lie whole multiples of the standard deviation from the mean.
+/// Erratum H2: the printed extremes lie whole multiples of the standard deviation from the mean.
 #[test]
 fn h2_printed_extremes_are_multiples_of_the_deviation() {
     for senders in [1, 3, 5, 7] {

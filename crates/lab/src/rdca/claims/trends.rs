@@ -1,4 +1,4 @@
-//! What the paper claims of its figures in words.
+//! Claims that the paper makes about its figures in words.
 
 use super::{Judge, Judged, rounded, why};
 use crate::rdca::Protocol;
@@ -14,7 +14,7 @@ impl Judge<'_> {
                 |judge, whose| judge.all(judge.sweeps.by_senders(), whose, Quantity::DeliveryRatio, 1.0)
             }
             "trend.3" => |judge, whose| {
-                // An order of magnitude.
+                // "An order of magnitude" is read as a tenth.
                 let times = judge.all(judge.sweeps.by_senders(), whose, Quantity::Delay, 0.1);
                 times.into_iter().chain([judge.stable(whose, Quantity::Delay, 2.0)]).collect()
             },
@@ -30,7 +30,7 @@ impl Judge<'_> {
                 let less = judge.all(judge.sweeps.by_rate(), whose, Quantity::Energy, 1.0);
                 less.into_iter().chain([judge.tcps_nearly_equal()]).collect()
             },
-            // Well below is a tenth.
+            // "Well below" is read as a tenth.
             "trend.10" => |judge, whose| judge.all(judge.sweeps.by_rate(), whose, Quantity::Control, 0.1),
             "trend.11" => Self::near_and_far,
             other => return Judged::unknown(other),
@@ -41,18 +41,19 @@ impl Judge<'_> {
         if name == "trend.6" { judged.against("H5") } else { judged }
     }
 
-    /// Better than `times` the best TCP's at each load.
+    /// Parts that state that a protocol is better than `times` the best TCP at each load.
     fn all(&self, loads: Vec<Load>, whose: Protocol, quantity: Quantity, times: f64) -> Vec<Part> {
         loads.into_iter().map(|load| self.better(load, whose, quantity, times)).collect()
     }
 
-    /// Throughput in proportion to the senders, and of no TCP.
+    /// Parts that state that the protocol's throughput is proportional to the number of senders,
+    /// and that no TCP's is.
     fn grows_linearly(&self, whose: Protocol) -> Vec<Part> {
         let loads = self.sweeps.by_senders();
         let (first, last) = (loads[0], loads[loads.len() - 1]);
         let times = last.senders as f64 / first.senders as f64;
-        // Of that many times one sender's throughput, less 3 %. The networks differ, so that a run
-        // is paired with any other.
+        // By how much the throughput exceeds that multiple of one sender's throughput, less 3 %.
+        // The networks differ, so any pairing of runs is valid.
         let above = |protocol| {
             let [one, all] =
                 [first, last].map(|load| self.sweeps.values(load, protocol, Quantity::Throughput));
@@ -69,7 +70,8 @@ impl Judge<'_> {
         [linear].into_iter().chain(saturate).collect()
     }
 
-    /// The most by number of senders is no more than `times` the least.
+    /// A part that states that the largest mean over the numbers of senders is at most `times` the
+    /// smallest.
     fn stable(&self, whose: Protocol, quantity: Quantity, times: f64) -> Part {
         let Some(span) = self.span(&self.sweeps.by_senders(), &[whose], quantity) else {
             return Part::effect("stable", None, 0.0);
@@ -112,7 +114,7 @@ impl Judge<'_> {
         let at_last = by_run(&|run| of(last, whose)[run]);
         let shown = at_last.map_or("none".to_owned(), |s| Figure::from(s).text());
         let more = |least: f64| at_last.map(|s| s.scaled(1.0, -least));
-        // The share of rates at which none of the TCPs brings more.
+        // Share of rates at which no TCP delivers more.
         let highest = by_run(&|run| {
             let is_highest = |load: &Load| {
                 let theirs = TCPS.iter().map(|tcp| of(*load, *tcp)[run]).collect::<Option<Vec<f64>>>()?;
@@ -155,7 +157,7 @@ impl Judge<'_> {
         Part::fact(what, most <= 1.1)
     }
 
-    /// Jain's index where there are several senders.
+    /// Parts about Jain's index with several senders.
     fn near_and_far(&self, whose: Protocol) -> Vec<Part> {
         let several = self.sweeps.by_senders().into_iter().filter(|load| load.senders > 1);
         let part = |load: Load| {
