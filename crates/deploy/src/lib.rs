@@ -6,7 +6,8 @@
 //!
 //! The library also holds what every program of this workspace shares: [`error`] (messages, hints,
 //! exit codes), [`output`] (standard output), [`files`] (files that are there whole or not at all),
-//! [`config`] (`--config`), [`programs`] (their command lines), [`service`] (signals, systemd) and [`endpoint`].
+//! [`config`] (`--config`), [`programs`] (their command lines), [`service`] (signals, systemd) and
+//! [`endpoint`].
 
 #![forbid(unsafe_code)]
 // `eprintln!` and `println!` panic if the reader of the stream has gone: use
