@@ -850,10 +850,10 @@ pub struct RepeatSection {
     pub on: Span,
     /// Time from the end of a connection to the start of the next.
     pub off: Span,
-    /// Time from `start` to the first connection; less than `on` and `off` together.
+    /// Time from `start` to the first connection; at most `on` and `off` together.
     #[serde(default = "at_once")]
     pub offset: Span,
-    /// With `count`: additional offset of each transfer relative to the one before it; less than
+    /// With `count`: additional offset of each transfer relative to the one before it; at most
     /// `on` and `off` together.
     #[serde(default = "at_once")]
     pub stagger: Span,
