@@ -99,8 +99,8 @@ pub struct FlowFigures {
     /// Longest delay in seconds.
     pub delay_max: Option<f64>,
     /// Mean absolute difference in seconds between the delays of successive arrivals: the one-way
-    /// ipdv of RFC 3393, as summed by ns-3's `FlowMonitor`. It is not the smoothed estimate of RFC 3550.
-    /// `None` for fewer than two packets.
+    /// ipdv of RFC 3393, as summed by ns-3's `FlowMonitor`. It is not the smoothed
+    /// estimate of RFC 3550. `None` for fewer than two packets.
     pub jitter_mean: Option<f64>,
     /// Packets that arrived after a packet that was sent later, divided by all packets that
     /// arrived: the ratio of RFC 4737 section 3.3.

@@ -47,7 +47,8 @@ options! {
     carrier_sense_range: Length = channel.propagation.carrier_sense_range;
     /// Probability that a frame is lost between two nodes within range.
     loss: Probability = channel.propagation.loss;
-    /// Factor by which a frame must be stronger than each overlapping frame to survive it, at least 1.
+    /// Factor by which a frame must be stronger than each overlapping frame to survive it: at
+    /// least 1.
     capture: f64 = channel.propagation.capture;
     /// What a receiver does with a frame that begins while other signals are present.
     locking: Locking = channel.propagation.locking;

@@ -46,8 +46,9 @@ fn a_leg_is_walked_at_its_speed() {
 
 #[test]
 fn random_waypoint_is_stationary_from_its_start() {
-    // Navidi and Camp: the density of the speed of moving stations falls as 1/v, so its mean is (b -
-    // a) / ln(b / a). The fraction of pausing stations is the mean pause over the mean cycle.
+    // Navidi and Camp: the density of the speed of moving stations falls as 1/v, so its mean is
+    // `(b - a) / ln(b / a)`. The fraction of pausing stations is the mean pause over the mean
+    // cycle.
     let plan = waypoint(1.0, 20.0, 30);
     let motion = Motion::RandomWaypoint(plan);
     let cycle = AREA.mean_distance() * (20.0f64.ln() / 19.0);

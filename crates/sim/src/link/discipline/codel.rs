@@ -19,7 +19,8 @@ use crate::packet::{Flow, PacketHandle};
 pub struct CodelConfig {
     /// Acceptable standing queueing delay, TARGET of RFC 8289. Less than `interval`.
     pub target: Span,
-    /// Time for which a longer delay is tolerated, about the longest round trip, INTERVAL of RFC 8289.
+    /// Time for which a longer delay is tolerated: about the longest round trip (INTERVAL of
+    /// RFC 8289).
     pub interval: Span,
 }
 

@@ -114,7 +114,8 @@ fn on_a_cable_the_delay_is_that_of_transmission_and_propagation() {
 
 #[test]
 fn jitter_of_even_delays_is_a_third_of_their_range() {
-    // |X - Y| of two uniform numbers from 0 to 1 has mean 1/3 and standard deviation 1/sqrt(18); neighbours share a number.
+    // The difference of two uniform numbers from 0 to 1 has an absolute value with mean 1/3 and
+    // standard deviation 1/sqrt(18); neighbours share a number.
     let made = run(&cable("jitter = { uniform = \"6 ms\" }", &packets("cbr", 8000, "20 ms"), PROBE), 3);
     let error = 0.006 / f64::sqrt(18.0 * 8000.0);
     made.is("jitter_mean_s", 0.002, 6.0 * error);
@@ -133,8 +134,8 @@ fn what_is_lost_is_what_the_channel_loses() {
     made.is("received_packets", 8000.0 - lost, 0.0);
 }
 
-/// With delays uniform from 0 to 2 T and a packet every T, only the next packet can overtake: P(D1 >
-/// T + D2) = 1/8.
+/// With delays uniform from 0 to 2 T and a packet every T, only the next packet can overtake:
+/// `P(D1 > T + D2) = 1/8`.
 #[test]
 fn an_eighth_is_reordered_where_the_jitter_is_two_intervals() {
     let link = "jitter = { uniform = \"40 ms\", overtaking = true }";

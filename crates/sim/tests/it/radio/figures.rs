@@ -19,7 +19,8 @@ fn a_saturated_sender_reaches_the_sum_of_the_times() {
     assert!((goodput / bound - 1.0).abs() < 0.01, "{goodput} against {bound} bit/s");
 }
 
-/// The sum for SUN FSK, whose acknowledgements take 15 bytes: 8 before the PSDU, 3, and an FCS of 4.
+/// The sum for SUN FSK, whose acknowledgements take 15 bytes: 8 before the PSDU, 3, and
+/// an FCS of 4.
 #[test]
 fn an_acknowledgement_of_sun_fsk_has_an_fcs_of_four_octets() {
     for psdu_len in [127, 2047] {

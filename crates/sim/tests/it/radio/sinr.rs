@@ -56,7 +56,8 @@ fn frame_errors_are_those_of_the_bits() {
 
 #[test]
 fn one_in_a_hundred_fails_at_the_sensitivity() {
-    // The standard's definition of sensitivity: 1 % with a PSDU of 20 bytes; for SUN FSK 10 % with 250.
+    // The standard's definition of sensitivity: 1 % with a PSDU of 20 bytes; for SUN FSK 10 %
+    // with 250.
     for (model, phy, sensitivity, len, share) in [
         (LogDistance::default(), PhyConfig::o_qpsk(), -95.0, 20, 0.01),
         (LogDistance::sun_fsk(), PhyConfig::sun_fsk(), -88.0, 250, 0.1),

@@ -53,7 +53,8 @@ const PAIR: [(f64, f64); 2] = [(0.0, 0.0), (80.0, 0.0)];
 fn data_and_its_acknowledgement() {
     let mut dcf = Dcf::new(WifiConfig::dsss(100.0), &PAIR, 1);
     dcf.wifi.show_frames();
-    // The channel has long been clear: no backoff. 1000 bytes take 192 + 4000 µs, the ACK 192 + 112.
+    // The channel has long been clear: no backoff. 1000 bytes take 192 + 4000 µs, the ACK
+    // 192 + 112.
     let effects = dcf.script(&[(1000, 0, Some(1), 1000)]);
     assert_eq!(on_air(&effects), [(1000, 5192, FrameKind::Data, 0, 314), (5202, 5506, FrameKind::Ack, 1, 0)]);
     assert_eq!(received(&effects), [(1, 0)]);
