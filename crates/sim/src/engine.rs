@@ -169,22 +169,28 @@ impl<E: Copy> EventQueue<E> {
     /// Takes the parts of an entry separately, so that they stay in registers: an entry assembled
     /// in memory and moved immediately would wait for its own stores.
     fn insert_front(&mut self, time: u64, sequence: u64, event: E) {
+        // All events of the front have been taken: reuse its memory from the start.
         if self.head == self.front.len() {
             self.front.clear();
             self.head = 0;
         }
         let pending = &self.front[self.head..];
+        // More than LONG_SHIFT events would have to move: cut the front behind the new event
+        // instead, which costs each of the moved events one more pass through the slots.
         if pending.len() > LONG_SHIFT && pending[pending.len() - 1 - LONG_SHIFT].time > time {
             let at = self.head + pending.partition_point(|e| e.time <= time);
             self.cut_front(at);
             self.front.push(Entry { time, sequence, event });
             return;
         }
+        // Reclaim the taken part of the front, but rarely: the cost of a drain is amortised over
+        // the events taken since the last one.
         if self.head > SLOTS * LONG_SHIFT && self.head * 2 > self.front.len() {
             self.front.drain(..mem::take(&mut self.head));
         }
         let mut at = self.front.len();
         match self.front.last() {
+            // Duplicate the last event first, so that the loop below only moves within the vector.
             Some(&last) if at > self.head && last.time > time => self.front.push(last),
             _ => return self.front.push(Entry { time, sequence, event }),
         }
@@ -200,6 +206,8 @@ impl<E: Copy> EventQueue<E> {
     /// the slots.
     #[cold]
     fn cut_front(&mut self, at: usize) {
+        // Events of the front can be before `base`, which `refill` sets to the start of the slot
+        // taken last.
         let first = self.front[at].time;
         if first < self.base {
             self.lower_base(first);
@@ -254,9 +262,12 @@ impl<E: Copy> EventQueue<E> {
             if self.occupied == 0 {
                 return false;
             }
+            // The lowest level that is not empty has the earliest events: its slots differ from
+            // `base` only in lower digits.
             let level = self.occupied.trailing_zeros() as usize;
             let (start, last, mut taken) = self.take_slot(level);
             self.base = start;
+            // All events of a slot at level 0 have the same time and are already in sequence.
             let small = taken.len() <= SMALL || level == 0;
             if small {
                 self.front.extend_from_slice(&taken);
@@ -267,6 +278,8 @@ impl<E: Copy> EventQueue<E> {
             taken.clear();
             self.spare.push(taken);
             if small {
+                // Insertion sort: the slot has at most SMALL events, which are often nearly in
+                // order.
                 if level > 0 {
                     sort(&mut self.front);
                 }
@@ -297,6 +310,7 @@ impl<E: Copy> EventQueue<E> {
 /// The highest digit in which two times differ, from their exclusive or.
 #[inline]
 fn level_of(differ: u64) -> usize {
+    // `| 1`: equal times belong to level 0.
     ((63 - (differ | 1).leading_zeros()) / BITS) as usize
 }
 

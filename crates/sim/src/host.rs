@@ -377,6 +377,7 @@ impl Host {
     fn handle_join(&mut self, now: Instant, src: NodeId, path: u8, syn: Segment) -> Stranger {
         let secrets = self.secrets();
         let token = join_token(&syn);
+        // A linear search: another subflow is opened rarely.
         let named = |entry: &Entry| entry.connection.multipath().is_some_and(|c| Some(c.token()) == token);
         let slot = self.slots.iter().position(|s| s.entry.as_ref().is_some_and(named));
         let Some((slot, entry)) = slot.and_then(|slot| Some((slot, self.slots[slot].entry.as_mut()?))) else {

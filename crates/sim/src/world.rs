@@ -252,6 +252,7 @@ impl World {
                 if self.open_buffer(node, id).is_err()
                     && let Some(entry) = self.hosts[node.index()].get(id)
                 {
+                    // Without memory for its buffer, the connection is reset.
                     entry.connection.abort(self.now);
                 }
                 self.touch(node, id);
@@ -337,6 +338,8 @@ impl World {
 
     /// Looks after all dirty connections, in the order in which they became dirty.
     pub(crate) fn look_after(&mut self) {
+        // Swaps two vectors, so that connections can become dirty meanwhile and no memory is
+        // allocated.
         let mut working = std::mem::replace(&mut self.dirty, std::mem::take(&mut self.working));
         for (node, id) in working.drain(..) {
             self.transmit(node, id);
@@ -408,6 +411,8 @@ impl World {
             }
             return;
         }
+        // An event is only added if it is earlier than the pending one: a deadline that moves
+        // later, as after each ACK, costs no event.
         let Some(due) = entry.connection.next_timeout().map(|due| due.max(now)) else { return };
         if due != Instant::FAR_FUTURE && entry.armed.is_none_or(|armed| due < armed) {
             entry.armed = Some(due);
@@ -436,6 +441,7 @@ impl World {
                 LastWords::Sent
             }
         };
+        // After the resets have been sent, since these need the connections.
         self.hosts[node.index()].clear();
         self.close_all_buffers(node);
         self.network.node_down(self.now, node, last_words);
@@ -445,6 +451,7 @@ impl World {
             }
         }
         let apps = &self.apps;
+        // Notices for applications of the node are of connections that no longer exist.
         self.notices.retain(|n| apps[n.app.0 as usize].node != node);
     }
 

@@ -276,6 +276,7 @@ impl Cable {
     /// Time for which the transmitter has been busy until now.
     pub fn busy(&self, now: Instant) -> Duration {
         let after = |i: usize| self.end(i).saturating_since(self.flights[i].start.max(now));
+        // The counter includes planned transmissions, so their part after `now` is subtracted.
         let planned = (self.unsent(now)..self.flights.len()).map(after);
         planned.fold(self.metrics.busy, |busy, time| busy - time)
     }
@@ -283,6 +284,7 @@ impl Cable {
     /// Retransmissions of packets that have left the transmitter for good.
     pub fn repeated(&self, now: Instant) -> u64 {
         let Some(varied) = &self.varied else { return self.metrics.repeated };
+        // Planned retransmissions are counted already.
         let unsent = self.unsent(now)..self.flights.len();
         let planned = unsent.map(|i| u64::from(varied.way(i, self.flights.len()).repeats));
         self.metrics.repeated - planned.sum::<u64>()
@@ -576,6 +578,8 @@ impl Cable {
     /// cable follows a course. Packets do not overtake those before them. Returns as
     /// [`Cable::take_down`].
     pub fn set_delay(&mut self, now: Instant, delay: Duration) -> Option<Instant> {
+        // From here on, the end of a transmission can no longer be derived from the arrival: `vary`
+        // records the ends with the old delay.
         self.vary();
         self.config.delay = delay;
         let packets = self.flights.len();
@@ -633,10 +637,12 @@ impl Cable {
     fn plan_again(&mut self, now: Instant, fates: Fates) {
         let kept = self.flights.partition_point(|f| f.start <= now);
         let Some(first) = self.flights.get(kept) else { return };
+        // A course determines when packets leave, whatever the rate.
         if self.pace().is_some() {
             return;
         }
         self.free_at = first.start;
+        // Takes back the planned transmissions, which `schedule` counts again.
         for i in kept..self.flights.len() {
             self.metrics.busy = self.metrics.busy - self.end(i).saturating_since(self.flights[i].start);
         }
@@ -716,6 +722,7 @@ impl Cable {
         self.free_at = free.max(latest + spacing);
         self.metrics.busy += end.saturating_since(start);
         let jitter = || varied.jitter.as_mut().map_or(Duration::ZERO, Jitter::draw);
+        // A new plan keeps the jitter of the packet.
         let extra = planned.map_or_else(jitter, |(way, _)| way.extra);
         // Packets do not overtake.
         let before = self.flights.back().map_or(Instant::ZERO, |last| last.arrival);

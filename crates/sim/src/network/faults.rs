@@ -99,6 +99,7 @@ impl Network {
             return;
         }
         self.graph.nodes[node.index()].up = false;
+        // Incomplete packets are lost with the node.
         self.relays[node.index()].reassembly = Reassembly::default();
         self.set_node_on_media(now, node, false);
         self.set_node_on_hooks(now, node, false);
@@ -120,6 +121,7 @@ impl Network {
         if !self.is_up(node) {
             self.graph.nodes[node.index()].up = true;
             self.watch_incident(now, Incident::NodeUp(node));
+            // Media before hooks: a hook may send as soon as it learns that the node is up.
             self.set_node_on_media(now, node, true);
             self.set_node_on_hooks(now, node, true);
             self.change(now, Change::Node(node, true));

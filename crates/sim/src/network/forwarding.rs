@@ -203,6 +203,8 @@ impl Network {
             }
             return self.receive(now, at, from, handle);
         }
+        // Checked before the forwarding flag: a packet to a host that does not forward counts as a
+        // hop-limit drop if its hop limit is used up.
         if handle.hop_limit <= 1 {
             self.drop_at(now, at, NodeDrop::HopLimit, handle);
             return None;
@@ -226,6 +228,8 @@ impl Network {
             self.depart(now, at, handle);
             return None;
         }
+        // The common case first: an unfragmented segment leaves the slab without a copy of the
+        // other fields.
         let (src, path, segment) = match self.packets.remove_segment(handle) {
             Some(whole) => whole,
             None => {

@@ -111,6 +111,8 @@ impl Graph {
     /// The name of a link, which also names its random streams.
     pub(crate) fn link_name(&self, link: LinkId) -> String {
         let this = self.link(link);
+        // Several cables may join the same two nodes; the count of earlier ones makes the name
+        // unique and independent of links elsewhere.
         let twins = self.links_between(this.from(), this.to()).filter(|other| *other < link).count();
         format!("link {}>{} {twins}", self.node_name(this.from()), self.node_name(this.to()))
     }
@@ -224,6 +226,8 @@ impl Graph {
             let link = self.routes.next(at, to)?;
             at = self.link(link).to();
             path.push(link);
+            // A path longer than the number of nodes has a loop. Pinned routes can contradict each
+            // other.
             if path.len() > self.nodes.len() {
                 return None;
             }
@@ -249,6 +253,8 @@ impl Graph {
 
     #[cold]
     fn interface(&self, at: NodeId, to: NodeId, path: impl FnOnce() -> u8) -> Option<LinkId> {
+        // `path` reads the packet, so it is called only if an interface is set for this
+        // destination.
         let mut here = self.interfaces.get(at.index())?.iter().filter(|i| i.to == to).peekable();
         here.peek()?;
         let path = path();
@@ -290,6 +296,7 @@ impl Graph {
         let edges: Vec<Edge> = self.links.iter().enumerate().filter_map(edge).collect();
         let forwards = |n: NodeId| self.nodes[n.index()].forwarding == Forwarding::On;
         let mut routes = Routes::compute(self.nodes.len(), &edges, forwards);
+        // Pins last: a pinned route replaces the shortest one as long as its link is usable.
         for pin in &self.pins {
             if usable(pin.link, &self.links[pin.link.index()]) {
                 routes.set(pin.at, pin.to, pin.link);

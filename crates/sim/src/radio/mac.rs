@@ -147,6 +147,7 @@ impl Radio {
         let mac = &mut self.macs[station as usize];
         mac.metrics.offered += 1;
         if !again {
+            // 0 stands for no frame.
             mac.serial = mac.serial.wrapping_add(1).max(1);
         }
         (mac.frame, mac.link, mac.attempts) = (Some(frame), link, 0);
@@ -287,6 +288,8 @@ impl Radio {
             self.medium.neighbours.links[link].metrics.sent += 1;
         }
         let serial = mac.serial;
+        // A receiver that samples the channel answers with an enhanced acknowledgement, which only
+        // frames of version 2 request.
         let version = if frame.to.is_some_and(|to| self.sleeps(to)) { 2 } else { 0 };
         let kind = FrameKind::Data { version, pending: frame.pending };
         let on_air = OnAir { start: now, frame, serial, kind };
@@ -326,6 +329,8 @@ impl Radio {
         let on_air = mac.on_air.take().expect("the end of a frame has its frame");
         mac.sent_until = now;
         let is_wakeup = matches!(on_air.kind, FrameKind::Wakeup { .. });
+        // After a wake-up frame, the next frame follows immediately, so the radio stays in
+        // transmission.
         if !is_wakeup {
             mac.meter.enter(now, Activity::Hear, busy);
         }

@@ -214,6 +214,8 @@ impl Source {
     /// Applies the removals and overrides to the tree of the text.
     pub(super) fn changed<'s>(&'s self, mut tree: Tree<'s>) -> Result<Tree<'s>, ScenarioError> {
         self.removed.iter().for_each(|path| remove(&mut tree, path));
+        // Values of overrides get spans behind the text, so that `place` can attribute errors to
+        // them.
         let mut offset = self.text().len() + 1;
         for assignment in &self.overrides {
             let fault = |message: String, hint: Option<String>| ScenarioError {
@@ -225,6 +227,7 @@ impl Source {
                 return Err(fault("expected `path=value`".to_owned(), None));
             };
             let text = || Spanned::new(0..value.len(), DeValue::String(value.trim().into()));
+            // A value that is not TOML is a string, so words need no quotes.
             let value = DeValue::parse(value.trim()).unwrap_or_else(|_| text());
             let value = moved(value, offset..offset + assignment.len());
             apply(&mut tree, path.trim(), &value).map_err(|(message, hint)| fault(message, hint))?;
@@ -476,6 +479,7 @@ fn profiles(tree: &Tree<'_>, kind: &str, step: &str) -> Result<Vec<String>, Path
     let table = tree.get_ref().get(kind).and_then(|profiles| profiles.get_ref().as_table());
     let mut names: Vec<&str> =
         table.iter().flat_map(|table| table.keys()).map(|key| &**key.get_ref()).collect();
+    // These profiles exist without an entry in the file.
     if matches!(kind, "tcp" | "rdca") && !names.contains(&"default") {
         names.push("default");
     }

@@ -23,6 +23,7 @@ impl Wifi {
         mac.seq = (mac.seq + 1) & SEQ_MASK;
         (mac.frame, mac.link) = (Some(frame), link);
         (mac.short_retries, mac.long_retries, mac.failures, mac.was_on_air) = (0, 0, 0, false);
+        // The backoff after the previous frame may have ended: it has no event.
         if let (Some(slots), Some(from)) = (mac.slots, mac.counts_from)
             && from + self.phy.slot * u64::from(slots) <= now
         {
@@ -149,6 +150,7 @@ impl Wifi {
             let is_over = left == 0 && from <= now && !mac.stage.contends();
             mac.slots = (!is_over).then_some(left);
         }
+        // Makes the access event void.
         if self.macs[station as usize].stage.contends() {
             let mac = &mut self.macs[station as usize];
             mac.generation = mac.generation.wrapping_add(1);
@@ -162,6 +164,7 @@ impl Wifi {
         if mac.counts_from.is_none() {
             return;
         }
+        // A station that is about to send does not notice the signal in time.
         let too_late = |at: Instant| at <= now || at < now + self.mac.unaware;
         if mac.stage.contends() && self.access_at(station).is_some_and(too_late) {
             return;

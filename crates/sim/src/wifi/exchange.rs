@@ -52,6 +52,8 @@ impl Wifi {
     ) {
         let Some(alarm) = Alarm::of(what) else { return };
         let Some(mac) = self.macs.get(station as usize) else { return };
+        // Responses and transmissions in progress do not depend on the frame of the station: only
+        // going down makes them void.
         let current = match alarm {
             Alarm::Access | Alarm::Timeout | Alarm::DataStart => mac.generation,
             Alarm::ResponseStart | Alarm::AirEnd => mac.epoch,
@@ -237,6 +239,7 @@ impl Wifi {
                 self.deliver(from, got, on_air);
                 self.set_response(now, at, from, on_air, agenda);
             }
+            // A station whose NAV is set does not answer an RTS.
             (FrameKind::Rts, Some(_)) if is_mine => match mac.nav <= now {
                 true => self.set_response(now, at, from, on_air, agenda),
                 false => mac.metrics.cts_withheld += 1,
@@ -332,6 +335,7 @@ impl Wifi {
             self.finish(now, station, Outcome::NoAck, agenda);
             return;
         }
+        // CW + 1 doubles: the windows of the standard are powers of two minus one.
         mac.cw = (2 * mac.cw + 1).min(self.mac.cw_max);
         mac.stage = Stage::Backoff;
         mac.generation = mac.generation.wrapping_add(1);

@@ -263,11 +263,13 @@ impl Hook for Aodv {
         let Some(site) = Self::site(net, at) else { return 0 };
         match message {
             None => site.router.handle_link_break(now, address(neighbour), Some(undelivered)),
+            // The router needs to know about a lost reply: the link may work in one direction only.
             Some(REPLY) => site.router.handle_reply_lost(now, address(neighbour)),
             Some(_) => site.router.handle_link_break(now, address(neighbour), None),
         }
         let mut rerouted = 0;
         if message.is_some() {
+            // A routing message is addressed to this neighbour, so there is no other route.
             net.packets.remove(failed.handle);
         } else {
             rerouted += u64::from(Self::route_again(net, now, at, failed, reroutes));
@@ -390,6 +392,7 @@ impl Aodv {
 
     /// Sends the router's messages, acts on its events, and sets its timer.
     fn attend(net: &mut Network, now: Instant, at: NodeId) {
+        // An event can produce further messages, so both queues are polled until both are empty.
         loop {
             while let Some(site) = Self::site(net, at) {
                 let Some(transmit) = site.router.poll_transmit(site.word) else { break };

@@ -259,6 +259,7 @@ impl Paths {
         }
         let Some(site) = Self::site(net, at) else { return };
         let confirmed = || site.router.paths().iter().filter(|p| p.confirmed).map(|p| p.id);
+        // Compared with the known paths, so that applications hear of real changes only.
         let changed = !confirmed().eq(site.known.iter().copied());
         if changed {
             site.known = confirmed().collect();

@@ -209,6 +209,7 @@ impl Medium for Adhoc {
         let Some(station) = adhoc.stations.of(node) else { return };
         adhoc.wifi.set_up(now, Station(station), up, &mut net.events);
         Self::settle(net, now);
+        // Settled first, so that the cut frame is reported before the packets of the station.
         let Some(adhoc) = net.media.adhoc.as_mut().filter(|_| !up) else { return };
         let interface = adhoc.interface(station);
         let mut lost: Vec<Outbound> = interface.current.take().map(|c| c.outbound).into_iter().collect();
@@ -223,6 +224,7 @@ impl Medium for Adhoc {
         let Some(adhoc) = &mut net.media.adhoc else { return };
         let link = net.graph.link(link);
         if let (Some(from), Some(to)) = (adhoc.stations.of(link.from()), adhoc.stations.of(link.to())) {
+            // The sender is not told: its MAC detects the failure by missing acknowledgements.
             let loss = if up { adhoc.loss } else { 1.0 };
             adhoc.wifi.set_loss(Station(from), Station(to), loss);
         }

@@ -404,6 +404,7 @@ impl Medium for Wireless {
         let interface = wireless.interface(station);
         interface.partials.clear();
         let current = interface.current.take().map(|c| c.outbound);
+        // The packet of a fragment is in `datagrams`, so it is dropped once, from there.
         let whole = current.into_iter().chain(interface.waiting.drain(..)).filter(|o| o.datagram.is_none());
         let whole = whole.map(|o| (o.link, o.handle));
         let in_pieces = interface.datagrams.drain(..).map(|d| (Some(d.link), d.handle));
@@ -503,6 +504,7 @@ impl Wireless {
         let tag = tag(current.number, current.piece);
         let outgoing = Outgoing { to: to.map(Station), psdu_len, tag, pending };
         let (radio, events) = (&mut wireless.radio, &mut net.events);
+        // A repetition keeps the sequence number, by which receivers detect a duplicate.
         let sent = match current.refused {
             0 => radio.send(now, Station(station), outgoing, events),
             _ => radio.send_again(now, Station(station), outgoing, events),
@@ -551,6 +553,7 @@ impl Wireless {
         let (number, piece) = ((tag >> 32) as u32, tag as u32);
         let interface = &mut wireless.interfaces[at as usize];
         if let Some(neighbour) = interface.neighbour(from) {
+            // Any frame from a neighbour proves that the link works.
             neighbour.heard = now;
             neighbour.failures = 0;
         }
@@ -571,6 +574,7 @@ impl Wireless {
         if let Some(current) = &mut wireless.interfaces[from as usize].current {
             current.arrived = true;
         }
+        // A copy: the sender keeps its packet until the frame is acknowledged.
         let copy = net.packets.peek(current.outbound.handle).clone();
         let handle = net.packets.insert(copy);
         match current.outbound.link {
