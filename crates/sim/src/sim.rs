@@ -418,6 +418,7 @@ impl Simulation {
             }
         }
         self.look(stop);
+        // The time then stays at the last event: see `now`.
         if self.world.network.events.is_empty() {
             return Pause::Idle;
         }

@@ -123,6 +123,8 @@ impl Neighbours {
                 let rows = grid.range((column, y - 1)..=(column, y + 1));
                 near.extend(rows.flat_map(|(_, stations)| stations));
             }
+            // Ascending order: `find` searches the list, and the lower station of a pair comes
+            // first.
             near.sort_unstable();
             for &station in near.iter().filter(|&&station| station != from) {
                 // Both directions are equal. The lower station's is drawn, from its own stream.
@@ -165,6 +167,7 @@ impl Neighbours {
         let deviates = if propagation.is_shadowed() { (0..count).map(row).collect() } else { Vec::new() };
         let link = Link { loss: propagation.loss(), last_serial: 0, metrics: LinkMetrics::default() };
         let others = |from: u32| (0..count).filter(move |to| *to != from);
+        // Every pair has an entry, since a moving station may come within range of any other.
         let hearers: Vec<Hearer> =
             (0..count).flat_map(others).map(|station| Hearer { station, marks: 0, power: 0.0 }).collect();
         let moving = Moving {

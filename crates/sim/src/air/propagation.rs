@@ -190,6 +190,7 @@ impl Propagate for Propagation {
         match self {
             Self::UnitDisk(disk) => disk.interference_range.max(disk.carrier_sense_range),
             Self::LogDistance(m) => {
+                // Shadowing is truncated, so no signal reaches farther than with the largest gain.
                 let margin =
                     m.tx_power_dbm - m.reference_loss_db - m.weakest_dbm + SHADOWING_CUT * m.shadowing_db;
                 exp(margin.max(0.0) * std::f64::consts::LN_10 / (10.0 * m.exponent)).max(1.0)

@@ -261,6 +261,7 @@ impl App for BulkSender {
             ctx.finished();
             return;
         }
+        // The node may have started again: the transfer begins anew.
         *self = Self::new(self.config.clone());
         self.started = Some(ctx.now());
         if let Content::Until(end) = self.config.content {

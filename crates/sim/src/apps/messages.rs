@@ -363,6 +363,7 @@ impl MessageSource {
         }
         flow.fill(ctx, id);
         if self.config.replies.is_some() {
+            // With replies, a message is finished by its reply, not by the acknowledgement.
             flow.told.retain(|(head, _)| replies.iter().all(|reply| reply.number != head.number));
         } else {
             flow.acknowledged(ctx.info(id).map_or(0, |info| info.bytes_acked));
@@ -433,6 +434,7 @@ impl App for MessageSource {
         let (mut reader, mut reply) = (Reader::default(), None);
         reader.take(&payload, |head| reply = Some(head));
         let is_asked = |head: &Head| self.asked.is_some_and(|(asked, _)| asked.number == head.number);
+        // A reply after its timeout is ignored: its message is already given up.
         if let Some(reply) = reply.filter(is_asked) {
             self.asked = None;
             self.answered(ctx.now(), reply);
@@ -494,11 +496,13 @@ impl MessageSink {
     }
 
     fn take(&mut self, now: Instant, from: NodeId, Head { number, made, len, .. }: Head) {
+        // A source sends messages again over a new connection, so they may arrive twice.
         let (next, later) = self.seen.entry(from).or_default();
         if number < *next || !later.insert(number) {
             self.again += 1;
             return;
         }
+        // Keeps only the numbers behind a gap.
         while later.remove(next) {
             *next += 1;
         }

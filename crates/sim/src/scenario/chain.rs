@@ -196,6 +196,8 @@ impl Spreader<'_> {
         for chain in chains {
             let mut way = vec![self.end(from, chain)?];
             for name in via {
+                // Checked within the loop, so that a huge count is refused before its links are
+                // made.
                 self.has_room(from, links.len() + way.len())?;
                 way.extend(self.between(name, chain)?.into_iter().map(|node| (node, name.1.clone())));
             }
@@ -325,6 +327,8 @@ impl Spreader<'_> {
                 let error =
                     self.fault(&said, format!("no link of this table has the name `{}`", said.0), Some(hint));
                 let Err(error) = error else { return error };
+                // An override applies to all tables of links: it is an error only if no table has
+                // such a link.
                 if matches!(error.place, Place::Override(_)) {
                     self.strangers.push(Stranger { pattern: said.0.to_owned(), error });
                     continue;

@@ -333,6 +333,7 @@ impl Deployment {
     ///
     /// If no draw fulfils the conditions of the scenario.
     pub fn draw(&self, seed: u64, run: u64) -> Result<Drawn, Undrawable> {
+        // 0 placements: every run has its own.
         let placement = run.checked_rem(self.section.placements).unwrap_or(run);
         let mut random = Stream::new(seed, placement, "deployment", "places");
         let tries = if self.is_fixed() { 1 } else { self.section.tries };
@@ -357,7 +358,7 @@ impl Deployment {
         Err(Undrawable { nodes: self.sites.len(), tries, range: self.range, group: lacking })
     }
 
-    /// Whether every run has the same positions, and no draw decides which nodes are chosen.
+    /// Whether every draw has the same positions, so that a further one cannot help.
     fn is_fixed(&self) -> bool {
         self.sites.iter().all(|(_, site)| matches!(site, Site::At(_)))
     }
@@ -367,6 +368,7 @@ impl Deployment {
         if self.mobile.is_empty() {
             return is_connected(places, self.range);
         }
+        // Moving nodes do not count, since they do not stay where they are.
         let stays = |node: &NodeId| self.mobile.binary_search(node).is_err();
         let still = self.sites.iter().zip(places).filter(|((node, _), _)| stays(node));
         is_connected(&still.map(|(_, place)| *place).collect::<Vec<_>>(), self.range)
@@ -385,6 +387,8 @@ impl Deployment {
             }
             Choice::ShortenPaths { count, to } => Ok(shorten_paths(places, self.range, count, to)),
             Choice::Random { count, except } => {
+                // Its own stream, so that a group does not change the positions or the other
+                // groups.
                 let mut random = Stream::new(seed, placement, "deployment", name);
                 let mut rest: Vec<usize> = (0..places.len()).filter(|i| Some(*i) != except).collect();
                 let mut draw = || rest.swap_remove(random.range(0..=rest.len() as u64 - 1) as usize);

@@ -192,6 +192,7 @@ impl Checker<'_> {
                 let said = scenario.ways.iter().find(|way| (way.at, way.to, way.path) == (at, to, *path));
                 let next = said.map(|way| way.link).or_else(|| routes.next(at, to));
                 match next.filter(|_| scenario.nodes[at.index()].kind != NodeKind::Host) {
+                    // A longer way than there are nodes has a loop.
                     Some(next) if way.len() < scenario.nodes.len() => way.push(next),
                     stuck => {
                         let [from, to, at] =
@@ -246,6 +247,7 @@ fn cables_without(scenario: &Scenario, from: NodeId) -> Routes {
         },
     });
     let edges: Vec<Edge> = edges.collect();
+    // Without the sender: a path that led through it again would use another interface.
     let forwards = |n: NodeId| n != from && scenario.nodes[n.index()].kind != NodeKind::Host;
     Routes::compute(scenario.nodes.len(), &edges, forwards)
 }

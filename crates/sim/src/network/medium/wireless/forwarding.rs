@@ -161,11 +161,13 @@ impl Wireless {
             Self::fragment_follows(net, now, at, (link, came_as), current, piece);
             return true;
         }
+        // A packet of which this node has begun to reassemble fragments is reassembled to the end.
         if interface.partials.iter().any(|p| (p.from, p.number) == came_as)
             || !Self::passes_on(net, link, current.outbound.handle)
         {
             return false;
         }
+        // Only the first fragment has the IPv6 header, from which the next hop follows.
         if piece == 0 {
             return Self::begin_entry(net, now, at, (link, came_as), current);
         }
@@ -266,6 +268,7 @@ impl Wireless {
         datagram.here |= 1 << piece;
         let (number, here) = (datagram.number, datagram.here);
         interface.queue_fragment(number);
+        // `here != before`: a repeated last fragment does not count again.
         if here != before && here.count_ones() == current.cut.pieces() {
             if let Some(sender) = &mut wireless.interface(came_as.0).current {
                 sender.arrived = true;
@@ -317,6 +320,8 @@ impl Wireless {
             // The time of the entry ran out while this fragment was being sent.
             come_back(&mut net.events, now, station);
         }
+        // Without one fragment the destination cannot reassemble the packet, so the rest is not
+        // sent.
         if !good || datagram.next == datagram.cut.pieces() {
             interface.datagrams.remove(at);
             return true;
