@@ -28,13 +28,13 @@ options! {
     pub struct AodvSection of AodvConfig,
     /// Base values of the options.
     base: AodvBase;
-    /// ACTIVE_ROUTE_TIMEOUT: time for which an unused route stays valid.
+    /// ACTIVE_ROUTE_TIMEOUT: time for which an unused route stays valid, more than 0.
     active_route_timeout: Span = router.active_route_timeout;
-    /// MY_ROUTE_TIMEOUT: lifetime that a destination puts into its replies.
+    /// MY_ROUTE_TIMEOUT: lifetime that a destination puts into its replies, more than 0.
     my_route_timeout: Span = router.my_route_timeout;
     /// DELETE_PERIOD: time for which an invalid route is remembered.
     delete_period: Span = router.delete_period;
-    /// NODE_TRAVERSAL_TIME: estimated time of a message over one hop.
+    /// NODE_TRAVERSAL_TIME: estimated time of a message over one hop, more than 0.
     node_traversal_time: Span = router.node_traversal_time;
     /// NET_DIAMETER: largest number of hops between two nodes, 1 to 255.
     net_diameter: u8 = router.net_diameter;
@@ -66,7 +66,7 @@ options! {
     max_repair_ttl: u8 = router.max_repair_ttl;
     /// Hello messages to detect broken links (section 6.9).
     hello: Hello = router.hello;
-    /// HELLO_INTERVAL: time between two Hello messages.
+    /// HELLO_INTERVAL: time between two Hello messages, at least 1 ms.
     hello_interval: Span = router.hello_interval;
     /// ALLOWED_HELLO_LOSS: silent intervals after which a neighbour counts as lost, at least 1.
     allowed_hello_loss: u8 = router.allowed_hello_loss;

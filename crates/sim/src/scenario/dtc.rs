@@ -15,10 +15,10 @@ use super::units::{Probability, Span};
 pub struct DtcProfile {
     /// Caching algorithm.
     pub algorithm: Algorithm,
-    /// Number of segments that the node can cache, over all connections.
+    /// Number of segments that the node can cache, over all connections, 0 to 65,535.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_segments: Option<u32>,
-    /// Probability that a new segment replaces one that is not locked.
+    /// Probability that a new segment replaces one that is not locked, rounded to thousandths.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_probability: Option<Probability>,
     /// Hop-by-hop reliable SYN, which also gives a first measurement of the round trip.
@@ -39,7 +39,7 @@ pub struct DtcProfile {
     /// segment, 0 to 60 (erratum D11).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub guard: Option<f64>,
-    /// Number of connections whose state is kept, at least 1.
+    /// Number of connections whose state is kept, 1 to 1,000,000.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub connections: Option<u32>,
     /// Silence after which a connection is forgotten.

@@ -42,7 +42,7 @@ pub enum OnLag {
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct EmulationSection {
-    /// Largest tolerated lag of an event behind real time.
+    /// Largest tolerated lag of an event behind real time, more than 0.
     pub lag_limit: Span,
     /// Reaction to a larger lag.
     pub on_lag: OnLag,

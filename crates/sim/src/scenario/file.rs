@@ -324,14 +324,14 @@ pub struct LinkSection {
     /// part of the queue. For the discipline "drop-tail".
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ecn_threshold: Option<QueueSize>,
-    /// Largest IP packet in bytes.
+    /// Largest IP packet in bytes, at least 68.
     #[serde(default = "ethernet_mtu")]
     pub mtu: u32,
     /// Loss of packets: a probability for independent losses, or a Gilbert-Elliott table for
     /// bursts.
     #[serde(default)]
     pub loss: Loss,
-    /// Factors on the loss probability by kind of packet.
+    /// Factors on the loss probability by kind of packet, at least 0.
     #[serde(default)]
     pub loss_factors: FactorsSection,
     /// Time for which a caching node (`dtc`) at the link's beginning waits for a link-layer
@@ -797,12 +797,13 @@ pub struct TransferSection {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tcp_wireless: Option<String>,
     /// Gateways: their largest number, their names, or "best" for the number that the latency model
-    /// finds best. Kind "split" takes 1, or names of which it uses the nearest. Only for kinds
-    /// "split" and "set".
+    /// finds best; all gateways if it is not given. Kind "split" takes 1, or names of which it uses
+    /// the nearest. Only for kinds "split" and "set".
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gateways: Option<GatewayChoice>,
-    /// Gateway that carries the request and plain TCP. Not for kinds "tcp" and "mptcp", which
-    /// follow routes or paths.
+    /// Gateway over which an end with a link to it sends the request and plain TCP. Without this
+    /// key they follow the static routes. Not for kinds "tcp" and "mptcp", which follow routes or
+    /// paths.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default_gateway: Option<String>,
     /// Options of SET. Not for kinds "tcp" and "mptcp".

@@ -31,9 +31,9 @@ pub enum MobilityName {
         /// South-west corner of the rectangle.
         #[serde(default, deserialize_with = "super::node::place")]
         corner: [f64; 2],
-        /// Lowest and highest speed; the speed of each trip is uniformly distributed between them.
-        /// A lowest speed of 0 needs nodes with a place: there is no stationary distribution, since
-        /// the mean speed falls as the run goes on.
+        /// Lowest and highest speed, up to 10,000 m/s; the speed of each trip is uniformly
+        /// distributed between them. A lowest speed of 0 needs nodes with a place: there is no
+        /// stationary distribution, since the mean speed falls as the run goes on.
         #[serde(deserialize_with = "two_speeds")]
         speed: [Speed; 2],
         /// Time that a node rests at each point.
@@ -50,9 +50,9 @@ pub enum MobilityName {
         /// South-west corner of the rectangle.
         #[serde(default, deserialize_with = "super::node::place")]
         corner: [f64; 2],
-        /// Mean speed.
+        /// Mean speed, more than 0 and at most 10,000 m/s.
         speed: Speed,
-        /// Standard deviation of the speed.
+        /// Standard deviation of the speed, at most 10,000 m/s.
         deviation: Speed,
         /// Standard deviation of the direction, in degrees, 0 to 180.
         #[serde(default = "half_a_right_angle")]

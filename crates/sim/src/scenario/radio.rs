@@ -63,8 +63,8 @@ impl Forwarding {
 pub struct RadioSection {
     /// Physical layer.
     pub phy: Phy,
-    /// Longest frame in bytes, including MAC header and FCS: at least 64. The default is the
-    /// largest frame of the physical layer.
+    /// Longest frame in bytes, including MAC header and FCS: from 64 to the largest frame of the
+    /// physical layer, which is the default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub frame: Option<u16>,
     /// Length of the frame check sequence in bytes: always 2 for "oqpsk-250k"; 2 or 4 for
@@ -80,17 +80,18 @@ pub struct RadioSection {
     /// macMaxFrameRetries, 0 to 15.
     pub max_frame_retries: u8,
     /// Longest random delay before a retransmission, evenly distributed from 0, in addition to the
-    /// backoff of CSMA-CA. The standard has no such delay.
+    /// backoff of CSMA-CA; at most 10 s. The standard has no such delay.
     pub retry_delay: Span,
     /// Number of times that a frame is handed to the MAC again after it found no free channel; each
     /// time CSMA-CA starts anew. The standard leaves this to the next higher layer.
     #[serde(skip_serializing_if = "is_zero")]
     pub access_retries: u8,
-    /// Capacity of a node's queue in front of its radio, in packets or "unlimited".
+    /// Capacity of a node's queue in front of its radio: a number of packets, at least 1, or
+    /// "unlimited".
     pub queue: QueueSize,
     /// Number of fragmented packets that a node reassembles at the same time, 1 to 64.
     pub reassemblies: u32,
-    /// Time for which a node waits for the remaining fragments of a packet.
+    /// Time for which a node waits for the remaining fragments of a packet, more than 0.
     pub reassembly_timeout: Span,
     /// How a node forwards a fragmented packet.
     #[serde(skip_serializing_if = "Forwarding::is_default")]
@@ -99,8 +100,8 @@ pub struct RadioSection {
     /// with `forwarding = "fragments"`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub virtual_reassemblies: Option<u32>,
-    /// Time for which a node waits for the remaining fragments of a packet, in place of
-    /// `reassembly_timeout`. Only with `forwarding = "fragments"`.
+    /// Time for which a node waits for the remaining fragments of a packet, more than 0, in place
+    /// of `reassembly_timeout`. Only with `forwarding = "fragments"`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fragment_timeout: Option<Span>,
     /// Least time between the end of one fragment and the start of the next fragment of the same
@@ -231,7 +232,8 @@ impl CslSection {
 }
 
 /// Path loss over distance (log-distance model). The defaults describe the 2.4 GHz band indoors,
-/// for "fsk-100k" the 868 MHz band.
+/// for "fsk-100k" the 868 MHz band. Keys in dBm, `preamble_sinr_db` and `capture_sinr_db` are -250
+/// to 100.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields, default)]
@@ -239,11 +241,11 @@ pub struct LogDistanceSection {
     /// Path-loss exponent, 1 to 10.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exponent: Option<f64>,
-    /// Path loss at 1 m, in dB.
+    /// Path loss at 1 m, in dB, 0 to 200.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reference_loss_db: Option<f64>,
-    /// Standard deviation of the shadowing in dB. The shadowing is drawn once for each pair of
-    /// nodes and run.
+    /// Standard deviation of the shadowing in dB, 0 to 20. The shadowing is drawn once for each
+    /// pair of nodes and run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shadowing_db: Option<f64>,
     /// Transmit power, in dBm.
@@ -274,7 +276,7 @@ pub struct LogDistanceSection {
     /// optimistic; measurements of 2.4 GHz radios suggest 3.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub co_channel_rejection_db: Option<f64>,
-    /// Power in dBm below which a signal is ignored altogether.
+    /// Power in dBm below which a signal is ignored altogether, at most `sensitivity_dbm`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub weakest_dbm: Option<f64>,
 }

@@ -81,7 +81,8 @@ pub struct RandomEventSection {
     /// Targets of each event.
     #[serde(default)]
     pub pick: Pick,
-    /// Mean time between two events, and from `start` to the first event; "off" for no events.
+    /// Mean time between two events, and from `start` to the first event; "off" for no events. It
+    /// must give at most 1,000,000 events.
     pub every: OrOff<Span>,
     /// Distribution of the time between two events.
     #[serde(default)]
@@ -103,8 +104,8 @@ pub struct RandomEventSection {
     /// Least and greatest loss probability. The probability is evenly distributed between them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loss_between: Option<[Probability; 2]>,
-    /// Duration of an outage of a link or node. Of overlapping outages, the end of the first ends
-    /// all.
+    /// Duration of an outage of a link or node, more than 0. Of overlapping outages, the end of the
+    /// first ends all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lasts: Option<Span>,
     /// How nodes fail.

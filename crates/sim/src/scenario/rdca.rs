@@ -40,19 +40,20 @@ options! {
     pub struct RdcaProfile of RdcaOptions,
     /// Algorithm that provides the default of every other key.
     algorithm: RdcaAlgorithm;
-    /// Header format of datagrams, at both ends.
+    /// Header format of datagrams, at both ends. "printed" needs `rtt = "twice-trip-time"`.
     header: Header = config.sender.header;
     /// Length of the longest datagram in bytes, header included, 18 to 65507. Rates are counted in
     /// datagrams of this length.
     datagram: u16 = config.sender.datagram;
-    /// Capacity of the sender's queue in packets, both sent and unsent, at least 2.
+    /// Capacity of the sender's queue in packets, both sent and unsent: at least 2, and with
+    /// `header = "printed"` at most 2048.
     queue_packets: u16 = config.sender.queue_packets;
     /// Largest number of packets that wait for their first transmission, at least 1.
     unsent_packets: u16 = config.sender.unsent_packets;
     /// The limit of `unsent_packets` as a time at the present rate, but at least 4 packets; or
     /// "off".
     unsent_time: OrOff<Span> = config.sender.unsent_time;
-    /// First wait for the answer to a request; it doubles up to `longest_wait`.
+    /// First wait for the answer to a request, more than 0; it doubles up to `longest_wait`.
     request_wait: Span = config.sender.request_wait;
     /// Number of unanswered requests after which the sender gives up, at least 1.
     request_tries: u8 = config.sender.request_tries;
@@ -62,7 +63,7 @@ options! {
     handshake: HandshakeRtt = config.sender.handshake;
     /// Packet window at the beginning of the start phase, and its lower bound later.
     start_window: u16 = config.sender.start_window;
-    /// Interval in the start phase after which the window grows by one packet.
+    /// Interval in the start phase after which the window grows by one packet, more than 0.
     start_every: Span = config.sender.start_every;
     /// Spacing of the packets of a window in the start phase.
     start_pacing: StartPacing = config.sender.start_pacing;
@@ -70,7 +71,7 @@ options! {
     growth: Growth = config.sender.growth;
     /// Increase of the rate after each `raise_every`, in bytes per second.
     raise_step: u32 = config.sender.raise_step;
-    /// Interval between two increases of the rate.
+    /// Interval between two increases of the rate, more than 0.
     raise_every: Span = config.sender.raise_every;
     /// Faster increase of the rate after a time without congestion, or "off".
     acceleration: OrOff<AccelerationTable> = config.sender.acceleration;
@@ -80,7 +81,7 @@ options! {
     snack: SnackReaction = config.sender.snack;
     /// How a notification sets the rate.
     notice: Notice = config.sender.notice;
-    /// Rate after a broken path, in percent of the rate that was used before.
+    /// Rate after a broken path, in percent of the rate that was used before, 1 to 100.
     broken_percent: u8 = config.sender.broken_percent;
     /// Reaction of the sender when the network reports a broken path.
     standby: Standby = config.sender.standby;
@@ -91,20 +92,22 @@ options! {
     headroom_percent: u16 = config.sender.headroom_percent;
     /// What the sender does about the queue that caused a notification.
     drain: Drain = config.sender.drain;
-    /// Lowest rate in bytes per second.
+    /// Lowest rate in bytes per second, at least 1.
     least_rate: u32 = config.sender.least_rate;
     /// Time for which a sent packet is kept: a number of half round trips plus a number of send
     /// intervals.
     retention: Retention = config.sender.retention;
     /// Whether a packet may be released without the sink's confirmation.
     release: Release = config.sender.release;
-    /// Interval in packets at which a packet asks for confirmation; "off" for the last packet only.
+    /// Interval in packets at which a packet asks for confirmation, at least 1; "off" for the last
+    /// packet only.
     confirm_every: OrOff<u32> = config.sender.confirm_every;
     /// Silence of the application after which the sender asks whether everything has arrived.
     tail_after: Span = config.sender.tail_after;
-    /// Least wait for the answer to a probe; the sender waits at least two round trips too.
+    /// Least wait for the answer to a probe, more than 0; the sender also waits for at least two
+    /// round trips.
     least_wait: Span = config.sender.least_wait;
-    /// Longest wait for an answer.
+    /// Longest wait for an answer, at least `least_wait`.
     longest_wait: Span = config.sender.longest_wait;
     /// Number of unanswered probes after which the sender sends no new packets until an answer
     /// arrives.
@@ -113,7 +116,7 @@ options! {
     probe_tries: u8 = config.sender.probe_tries;
     /// Whether the sender is told about broken routes.
     route_notices: RouteNotices = notices;
-    /// Number of senders that the sink serves at the same time; more are refused.
+    /// Number of senders that the sink serves at the same time, at least 1; more are refused.
     senders: u32 = config.sink.senders;
     /// Number of out-of-order packets that the sink holds, over all senders.
     held_packets: u32 = config.sink.held_packets;
@@ -145,7 +148,7 @@ options! {
     /// Longest time for which a SNACK is held back to collect further gaps. The time is eight
     /// receive intervals, limited by this value, but at least half a round trip.
     collect: Span = config.sink.collect;
-    /// Period over which the minimum of the trip time is taken.
+    /// Period over which the minimum of the trip time is taken, more than 0.
     least_span: Span = config.sink.least_span;
     /// Silence after which the sink forgets a sender.
     idle: Span = config.sink.idle;
@@ -246,8 +249,8 @@ table! {
     after: Span;
     /// Largest number of doublings.
     doublings: u8;
-    /// Initial increase in each second, as the divisor of the rate after the last cut: 32 for a
-    /// thirty-second of it. "off" begins with `raise_step`.
+    /// Initial increase in each second, as the divisor of the rate after the last cut, at least 1:
+    /// 32 for a thirty-second of it. "off" begins with `raise_step`.
     part: OrOff<u16>;
 }
 
@@ -256,11 +259,12 @@ table! {
     pub struct CautionTable of Caution;
     /// Number of packets that one SNACK must report missing.
     many: u8;
-    /// Lower end of the cautious range, in percent of the rate when the losses were reported.
+    /// Lower end of the cautious range, in percent of the rate when the losses were reported, at
+    /// most `to_percent`.
     from_percent: u8;
     /// Upper end of the cautious range, in percent of that rate.
     to_percent: u8;
-    /// Factor by which the increase is slower.
+    /// Factor by which the increase is slower, at least 1.
     slower: u8;
     /// Time without a notification, a loss or a cut after which caution ends.
     lasts: Span;

@@ -91,30 +91,30 @@ pub struct TcpProfile {
     /// without TCP options. Options reduce the payload: with timestamps a segment carries `mss` -
     /// 12 bytes.
     pub mss: Option<u16>,
-    /// Initial congestion window in segments, or "rfc6928".
+    /// Initial congestion window in segments, at least 1, or "rfc6928".
     pub initial_window: Option<InitialWindow>,
     /// Initial slow-start threshold: a size, or "none".
     pub initial_ssthresh: Option<SizeLimit>,
     /// Lower bound of the slow-start threshold after a loss, in segments.
     pub least_ssthresh: Option<u16>,
-    /// Upper bound of the congestion window in segments, or "none".
+    /// Upper bound of the congestion window in segments, at least 1, or "none".
     pub window_limit: Option<Limit>,
     /// Appropriate byte counting: largest number of segments that one acknowledgement adds to the
     /// window in slow start (1 or 2), or "off" to add one segment for each acknowledgement.
     pub byte_counting: Option<Limit>,
     /// Retransmission time-out before the first measurement.
     pub rto_initial: Option<Span>,
-    /// Lower bound of the retransmission time-out.
+    /// Lower bound of the retransmission time-out, more than 0.
     pub rto_min: Option<Span>,
-    /// Upper bound of the retransmission time-out, including back-off.
+    /// Upper bound of the retransmission time-out, including back-off; at least `rto_min`.
     pub rto_max: Option<Span>,
     /// Least difference between the retransmission time-out and the round-trip time (the G of RFC
     /// 6298).
     pub rto_granularity: Option<Span>,
     /// Effect of a time-out on the next retransmission time-out.
     pub rto_backoff: Option<Backoff>,
-    /// Number of full segments for each acknowledgement, or "off" to acknowledge every segment
-    /// immediately.
+    /// Number of full segments for each acknowledgement, 1 to 255, or "off" to acknowledge every
+    /// segment immediately.
     pub delayed_ack: Option<Limit>,
     /// Longest delay of an acknowledgement, at most 500 ms unless `rfc_limits = false`.
     pub delayed_ack_timeout: Option<Span>,
@@ -166,13 +166,14 @@ pub struct TcpProfile {
     pub pacing: Option<bool>,
     /// Congestion control.
     pub congestion: Option<Named<CongestionAlgorithm>>,
-    /// Size of the send buffer: bytes that the application can write beyond the acknowledged data.
+    /// Size of the send buffer: bytes that the application can write beyond the acknowledged data,
+    /// at least 1 byte.
     pub send_buffer: Option<Size>,
     /// Limit up to which the send buffer grows, to twice the congestion window. "none" fixes its
     /// size, and so does a `send_buffer` without this key.
     pub send_buffer_max: Option<SizeLimit>,
-    /// Size of the receive buffer in bytes. With window scaling, rounding makes the offered window
-    /// exceed it by less than one unit of the scale.
+    /// Size of the receive buffer, at least 1 byte. With window scaling, rounding makes the offered
+    /// window exceed it by less than one unit of the scale.
     pub receive_buffer: Option<Size>,
     /// Limit up to which the receive buffer grows with the amount that is read in a round trip.
     /// "none" fixes its size, and so does a `receive_buffer` without this key.
@@ -184,7 +185,7 @@ pub struct TcpProfile {
     /// Number of successive time-outs after which a connection is closed.
     pub data_retries: Option<u8>,
     /// Reaction to a notice that the route is lost (ELFN): stop sending and probe the route in this
-    /// interval; or "off".
+    /// interval, at least 1 ms; or "off".
     pub elfn: Option<Elfn>,
     /// Whether values that a standard forbids are refused: a `delayed_ack_timeout` of more than 500
     /// ms (RFC 9293 section 3.8.6.3). `false` allows them.

@@ -136,7 +136,7 @@ pub struct TrafficSection {
     /// Time after which no packets are generated; the end of the simulation if it is not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop: Option<Span>,
-    /// Largest number of packets of each source.
+    /// Largest number of packets of each source, at least 1; unlimited if it is not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub packets: Option<u32>,
     /// TCP profile. Only for "tcp" and "mptcp".

@@ -53,11 +53,11 @@ options! {
     /// What a receiver does with a frame that begins while other signals are present.
     locking: Locking = channel.propagation.locking;
     /// Path loss model: "free-space", or `{ two-ray = { height = 1.5 } }` with the height of the
-    /// antennas in metres.
+    /// antennas in metres, 0.01 to 1000.
     path_loss: PathLoss = channel.propagation.path_loss;
     /// Carrier frequency in Hz, 1 MHz to 1 THz.
     frequency_hz: f64 = channel.propagation.frequency;
-    /// Transmit power in mW.
+    /// Transmit power in mW, 0.000001 to 1,000,000.
     transmit_power_mw: f64 = channel.propagation.transmit_power;
     /// Rate of unicast data: 1, 2, 5.5 or 11 Mbit/s.
     data_rate: Rate = channel.phy.data_rate;
@@ -95,13 +95,13 @@ options! {
     /// Time before a transmission within which the station no longer notices that another frame
     /// begins, at most `slot`. It models aCCATime and aRxTxTurnaroundTime.
     unaware: Span = channel.mac.unaware;
-    /// Power consumption while transmitting, in W.
+    /// Power consumption while transmitting, in W, 0 to 100.
     transmit_w: f64 = channel.power.transmit;
-    /// Power consumption while sensing a signal, in W.
+    /// Power consumption while sensing a signal, in W, 0 to 100.
     receive_w: f64 = channel.power.receive;
-    /// Power consumption while the channel is idle, in W.
+    /// Power consumption while the channel is idle, in W, 0 to 100.
     idle_w: f64 = channel.power.idle;
-    /// Power consumption while the radio is off, in W.
+    /// Power consumption while the radio is off, in W, 0 to 100.
     off_w: f64 = channel.power.off;
     /// Initial energy of each node in J; the radio is off for good when it is used up. "off" for
     /// unlimited energy.
