@@ -333,7 +333,7 @@ impl Link {
         self.cable().map_or(Duration::ZERO, |cable| cable.busy(now))
     }
 
-    /// Retransmissions of packets that have left a cable's transmitter for good.
+    /// Retransmissions of packets whose last transmission over a cable has ended.
     pub fn repeated(&self, now: Instant) -> u64 {
         self.cable().map_or(0, |cable| cable.repeated(now))
     }

@@ -10,7 +10,7 @@ pub(crate) const STATES: usize = 5;
 pub enum RadioState {
     /// Transmitting.
     Transmit,
-    /// Sensing the signals of other stations, whatever their destination.
+    /// Sensing the signals of other stations, for any destination.
     Receive,
     /// Listening on a clear channel.
     Listen,

@@ -230,7 +230,7 @@ pub(crate) struct Strength {
 pub(crate) const DECODABLE: u8 = 1;
 /// The signal disturbs other frames.
 pub(crate) const INTERFERING: u8 = 2;
-/// A CCA detects the signal, whatever its energy.
+/// A CCA detects the signal at any energy.
 pub(crate) const SENSED: u8 = 4;
 
 impl UnitDisk {

@@ -281,7 +281,7 @@ impl Cable {
         planned.fold(self.metrics.busy, |busy, time| busy - time)
     }
 
-    /// Retransmissions of packets that have left the transmitter for good.
+    /// Retransmissions of packets whose last transmission has ended.
     pub fn repeated(&self, now: Instant) -> u64 {
         let Some(varied) = &self.varied else { return self.metrics.repeated };
         // Planned retransmissions are counted already.
@@ -637,7 +637,7 @@ impl Cable {
     fn plan_again(&mut self, now: Instant, fates: Fates) {
         let kept = self.flights.partition_point(|f| f.start <= now);
         let Some(first) = self.flights.get(kept) else { return };
-        // A course determines when packets leave, whatever the rate.
+        // A course determines when packets leave; the rate has no effect.
         if self.pace().is_some() {
             return;
         }

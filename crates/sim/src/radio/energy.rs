@@ -8,7 +8,7 @@ use crate::air::meter::{EnergyUse, STATES, StateTime};
 pub struct PowerConfig {
     /// Transmitting.
     pub transmit: f64,
-    /// Sensing the signals of other stations, whatever their destination.
+    /// Sensing the signals of other stations, for any destination.
     pub receive: f64,
     /// Listening on a clear channel.
     pub listen: f64,
