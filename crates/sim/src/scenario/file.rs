@@ -777,7 +777,7 @@ pub struct TransferSection {
     /// transfers take the interfaces in turn. Not for other kinds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interfaces: Option<Vec<String>>,
-    /// Port of the receiver; 5000, 5001 and so on in the order of the file if none is given. With
+    /// Port of the receiver; 25000, 25001 and so on in the order of the file if none is given. With
     /// `count`, the port of the first transfer. Only for kinds "tcp" and "mptcp".
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub port: Option<u16>,

@@ -28,7 +28,8 @@ use crate::radio::{Mover, Position};
 use crate::sim::{Builder, Fault, Simulation};
 use crate::transport::TransportConfig;
 
-/// First port of the receivers of transfers without a request, in the order of the file.
+/// First port of the receivers of transfers without a request, in the order of the file. Wireshark
+/// takes none of the next 2,000 ports for those of another protocol.
 pub(super) const FIRST_PORT: u16 = 25_000;
 /// Largest number of transfers in a scenario, the last of which may be one without a request: SET
 /// uses the ports from `NODE_PORT` on.
