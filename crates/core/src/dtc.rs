@@ -15,7 +15,7 @@
 //!
 //! # What a node never does
 //!
-//! * It makes up no octets and no acknowledgement: what it sends of its own, it has forwarded
+//! * It makes up no bytes and no acknowledgement: what it sends of its own, it has forwarded
 //!   before.
 //! * It holds back data only while it caches that very segment and sent it a moment ago (one local
 //!   round trip), or when the receiver has acknowledged it; the latter a bounded number of times in
@@ -110,7 +110,7 @@ pub struct Node {
 }
 
 impl Node {
-    /// Octets that the node keeps for each connection, beside its cached segments.
+    /// Bytes that the node keeps for each connection, beside its cached segments.
     pub const CONNECTION_MEMORY: usize = size_of::<Connection>() + size_of::<u32>();
 
     /// A node that has seen nothing.

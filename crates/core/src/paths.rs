@@ -8,7 +8,7 @@
 //!
 //! One [`Router`] is one node's part. It names nodes by their short addresses and knows no
 //! interface: what it wants sent goes to all neighbours or to one, over whatever leads there.
-//! Messages are values here; their octets are the wire's.
+//! Messages are values here; their bytes are the wire's.
 //!
 //! # What the paper leaves open (erratum M27)
 //!

@@ -31,11 +31,11 @@
 //!   that an application that always has more to send cannot keep others out.
 //! * What a peer does not read stays in the buffer, and is free for others only when the connection
 //!   ends.
-//! * A target is at least one MSS. A limit is too, unless the pool is still full of others' octets.
+//! * A target is at least one MSS. A limit is too, unless the pool is still full of others' bytes.
 //! * No view makes anything panic: nonsense is ignored and counted in [`Counters`].
 //!
 //! The controller and the agent's averages are defined on reals and use them; sizes are whole
-//! octets.
+//! bytes.
 //!
 //! Code map: `view` is what is seen, `pool` who has what, `share` the two ways to divide, `policy`
 //! the trait; `monitor`, `pid` and `manager` are the paper's three parts, `atbt` and `sizing` the

@@ -151,5 +151,5 @@ impl Router {
 /// What a route error says of a destination whose number is not known.
 const UNKNOWN: SequenceNumber = SequenceNumber(0);
 
-/// Destinations in one route error: it fits into the 576 octets that every host takes.
+/// Destinations in one route error: it fits into the 576 bytes that every host takes.
 const MOST: usize = 64;

@@ -262,5 +262,5 @@ fn ripe(slot: &Slot, context: &Context) -> bool {
     !slot.pending && context.now.saturating_since(slot.sent_at) > context.guard
 }
 
-/// Octets of options that a header can hold (RFC 9293 section 3.1).
+/// Bytes of options that a header can hold (RFC 9293 section 3.1).
 pub(super) const MAX_OPTIONS: usize = 40;

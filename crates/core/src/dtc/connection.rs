@@ -80,7 +80,7 @@ pub(super) struct Half {
     advanced_at: Instant,
     /// When the newest acknowledgement last left this node.
     pub(super) ack_sent_at: Instant,
-    /// Just past the highest octet seen.
+    /// Just past the highest byte seen.
     highest: SeqNumber,
     /// The highest acknowledgement number seen that the data seen can account for.
     pub(super) acked: SeqNumber,
@@ -374,12 +374,12 @@ impl Half {
 const LEAST_SYN_TIMEOUT: Duration = Duration::from_secs(1);
 /// RFC 5681 section 3.2.
 const DUP_THRESH: u8 = 3;
-/// Octets that a sender has under way at most, as far as a node believes. A segment farther off is
+/// Bytes that a sender has under way at most, as far as a node believes. A segment farther off is
 /// of another connection.
 pub(super) const LARGEST_FLIGHT: i32 = 1 << 20;
 /// An acknowledgement is overtaken by a newer one by less than this.
 const LATEST_STRAGGLER: Duration = Duration::from_secs(1);
-/// A SYN that so few octets have followed is still the same one.
+/// A SYN that so few bytes have followed is still the same one.
 const OLD_SYN: i32 = 1 << 16;
 /// One overtaking raises the threshold for that many segments in order.
 const REORDERING_STEP: u8 = 32;

@@ -270,5 +270,5 @@ impl Node {
     }
 }
 
-/// A keep-alive or a window probe carries no more octets (RFC 9293 sections 3.8.4 and 3.8.6.1).
+/// A keep-alive or a window probe carries no more bytes (RFC 9293 sections 3.8.4 and 3.8.6.1).
 const LONGEST_PROBE: usize = 1;

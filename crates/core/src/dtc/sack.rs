@@ -28,17 +28,17 @@ impl Gaps {
         self.edge.is_some()
     }
 
-    /// All octets are reported.
+    /// All bytes are reported.
     pub(super) fn cover(&self, left: SeqNumber, right: SeqNumber) -> bool {
         self.blocks.as_slice().iter().any(|b| b.left.le(left) && right.le(b.right))
     }
 
-    /// The octets lie below the highest reported one: what is above may be under way (erratum D11).
+    /// The bytes lie below the highest reported one: what is above may be under way (erratum D11).
     pub(super) fn below_edge(&self, right: SeqNumber) -> bool {
         self.edge.is_some_and(|edge| right.le(edge))
     }
 
-    /// Every octet from the acknowledgement number to the highest reported one is reported, if
+    /// Every byte from the acknowledgement number to the highest reported one is reported, if
     /// `held` is (action 3.3, erratum D12).
     pub(super) fn filled_by(&self, held: SackBlock) -> bool {
         let Some(edge) = self.edge else { return false };

@@ -15,7 +15,7 @@ pub struct Config {
     pub scheduler: SchedulerKind,
     /// What is sent again on another subflow.
     pub reinjection: Reinjection,
-    /// Octets of the data sequence numbers that we write.
+    /// Bytes of the data sequence numbers that we write.
     pub dsn_width: DsnWidth,
     /// Subflows at a time, at most 8; further ones are refused.
     pub max_subflows: u8,

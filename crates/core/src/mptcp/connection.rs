@@ -74,7 +74,7 @@ enum Mode {
 
 impl Connection {
     /// Queues as much from the front of `data` as the send buffer has room for, without a copy, and
-    /// takes it off `data`; returns how many octets that was. Allowed at once.
+    /// takes it off `data`; returns how many bytes that was. Allowed at once.
     pub fn write(&mut self, data: &mut Bytes) -> Result<usize, WriteError> {
         if self.over.is_some() {
             return Err(WriteError::Closed);
@@ -88,7 +88,7 @@ impl Connection {
         }
     }
 
-    /// Takes up to `max` octets in order; `None` when there are none. Opens the window. What has
+    /// Takes up to `max` bytes in order; `None` when there are none. Opens the window. What has
     /// arrived stays readable after the end, unless the end was our [`Connection::abort`].
     pub fn read(&mut self, max: usize) -> Option<Bytes> {
         if let (Mode::Plain, Some(first)) = (self.mode, self.subflows.first_mut()) {
@@ -99,7 +99,7 @@ impl Connection {
         Some(data)
     }
 
-    /// Changes how many octets are held for the application, over all subflows.
+    /// Changes how many bytes are held for the application, over all subflows.
     pub fn set_receive_buffer(&mut self, octets: u32) {
         if let (Mode::Plain, Some(first)) = (self.mode, self.subflows.first_mut()) {
             return first.tcp.set_receive_buffer(octets);

@@ -115,26 +115,26 @@ pub struct Info {
     pub multipath: bool,
     /// Subflows that carry data.
     pub subflows: u16,
-    /// Octets written and never sent.
+    /// Bytes written and never sent.
     pub unsent: u64,
-    /// Octets sent and not acknowledged by DATA_ACK.
+    /// Bytes sent and not acknowledged by DATA_ACK.
     pub in_flight: u64,
-    /// Octets in the send buffer: written and not acknowledged by DATA_ACK, or acknowledged there
+    /// Bytes in the send buffer: written and not acknowledged by DATA_ACK, or acknowledged there
     /// and kept for a subflow that has not heard of it.
     pub buffered: u64,
-    /// Octets that the send buffer takes at most.
+    /// Bytes that the send buffer takes at most.
     pub send_buffer: u32,
-    /// Octets that the peer allows beyond its DATA_ACK.
+    /// Bytes that the peer allows beyond its DATA_ACK.
     pub peer_window: u64,
-    /// Octets that can be read.
+    /// Bytes that can be read.
     pub readable: u64,
-    /// Octets that have arrived out of order.
+    /// Bytes that have arrived out of order.
     pub out_of_order: u64,
-    /// Octets of ours that the peer has acknowledged by DATA_ACK.
+    /// Bytes of ours that the peer has acknowledged by DATA_ACK.
     pub bytes_acked: u64,
-    /// Octets received in order.
+    /// Bytes received in order.
     pub bytes_received: u64,
-    /// Octets received that were there already: re-injected ones, and copies of the redundant
+    /// Bytes received that were there already: re-injected ones, and copies of the redundant
     /// scheduler.
     pub bytes_duplicate: u64,
     /// Segments' worth of data that was sent on a further subflow.
@@ -155,7 +155,7 @@ pub struct SubflowInfo {
     pub ready: bool,
     /// To be used only while no other works.
     pub backup: bool,
-    /// Octets of data assigned to it, re-injected ones included.
+    /// Bytes of data assigned to it, re-injected ones included.
     pub bytes_assigned: u64,
     /// As a TCP connection.
     pub tcp: tcp::Info,

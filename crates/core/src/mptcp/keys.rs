@@ -83,7 +83,7 @@ fn hmac(keys: Ordered<Key>, message: &[u8]) -> [u8; 32] {
 mod tests {
     use super::*;
 
-    /// RFC 4231 has no key of 16 octets; this is its construction by hand (RFC 2104).
+    /// RFC 4231 has no key of 16 bytes; this is its construction by hand (RFC 2104).
     #[test]
     fn hmac_is_that_of_rfc_2104() {
         let keys = Ordered { of: Key(0x0102_0304_0506_0708), other: Key(0x1112_1314_1516_1718) };
@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn token_and_first_number_are_ends_of_the_hash() {
-        // SHA-256 of eight zero octets: af5570f5 a1810b7a f78caf4b c70a660f 0df51e42 baf91d4d
+        // SHA-256 of eight zero bytes: af5570f5 a1810b7a f78caf4b c70a660f 0df51e42 baf91d4d
         // e5b2328d e0e83dfc.
         let identity = Identity::new(Key(0));
         assert_eq!(identity.token, Token(0xaf55_70f5));

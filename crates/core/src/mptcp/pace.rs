@@ -13,7 +13,7 @@ pub(crate) struct Pace {
     told: Option<Duration>,
     /// When all that was sent has passed the bottleneck, if the service time is right.
     free_at: Instant,
-    /// When octets were last acknowledged with more still on the way.
+    /// When bytes were last acknowledged with more still on the way.
     busy_since: Option<Instant>,
     /// Of the first segments that nothing was known about.
     first_sent: Option<Instant>,
@@ -40,7 +40,7 @@ impl Pace {
         self.free_at.saturating_since(now)
     }
 
-    /// `acked` octets were acknowledged since the beginning, `in_flight` are on the way.
+    /// `acked` bytes were acknowledged since the beginning, `in_flight` are on the way.
     pub(crate) fn acknowledged(&mut self, now: Instant, acked: u64, in_flight: u32, path: (Duration, u32)) {
         let (min_rtt, mss) = path;
         let octets = acked - self.acked;

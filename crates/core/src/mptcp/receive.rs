@@ -30,7 +30,7 @@ pub(crate) struct DataReceiver {
     pub(crate) duplicate: u64,
 }
 
-/// What octets have brought.
+/// What bytes have brought.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Brought {
     Nothing,
@@ -41,14 +41,14 @@ pub(crate) enum Brought {
 }
 
 impl DataReceiver {
-    /// `first` is the number of the first octet.
+    /// `first` is the number of the first byte.
     pub(crate) fn new(first: DataSeqNumber, buffer: u32, shift: u8, mss: u32) -> Self {
         let buffer = buffer.min(MAX_BUFFER);
         let mut pieces = Reassembly::default();
         pieces.set_mss(mss);
         Self {
             nxt: first,
-            // A SYN's window counts from the first octet.
+            // A SYN's window counts from the first byte.
             edge: first + u64::from(buffer.min(u32::from(u16::MAX))),
             buffer,
             unit: 1 << shift.min(14),
@@ -101,7 +101,7 @@ impl DataReceiver {
         (self.buffer / 2).min(self.mss).max(1)
     }
 
-    /// The window of the next segment, in octets from the DATA_ACK.
+    /// The window of the next segment, in bytes from the DATA_ACK.
     pub(crate) fn offer(&mut self) -> u32 {
         let (offered, open) = (self.offered(), self.open());
         if open > offered && open - offered >= self.worthwhile() {
@@ -132,7 +132,7 @@ impl DataReceiver {
         }
     }
 
-    /// Octets from `dsn` on; what lies outside of the window is cut off.
+    /// Bytes from `dsn` on; what lies outside of the window is cut off.
     pub(crate) fn receive(&mut self, dsn: DataSeqNumber, mut data: Bytes) -> Brought {
         let mut dsn = dsn;
         let old = self.nxt.distance(dsn).clamp(0, data.len() as i64) as usize;
@@ -176,7 +176,7 @@ impl DataReceiver {
         push_joined(&mut self.ready, data, small(self.mss));
     }
 
-    /// Up to `max` octets from the front.
+    /// Up to `max` bytes from the front.
     pub(crate) fn read(&mut self, max: usize) -> Option<Bytes> {
         let front = self.ready.front_mut()?;
         if max == 0 {

@@ -84,21 +84,21 @@ pub struct PathView {
     pub rttvar: Duration,
     /// The least that was measured.
     pub min_rtt: Duration,
-    /// Largest payload, octets.
+    /// Largest payload, bytes.
     pub mss: u32,
-    /// Octets.
+    /// Bytes.
     pub cwnd: u32,
-    /// Octets; `u32::MAX` is unbounded.
+    /// Bytes; `u32::MAX` is unbounded.
     pub ssthresh: u32,
     /// The congestion window after a time-out, in segments: w_min of A-NewReno, 1 of the others.
     pub w_min: u32,
     /// The largest congestion window, in segments; `u32::MAX` is unbounded.
     pub w_max: u32,
-    /// Octets in flight.
+    /// Bytes in flight.
     pub in_flight: u32,
     /// Present retransmission time-out.
     pub rto: Duration,
-    /// Octets that would leave at once.
+    /// Bytes that would leave at once.
     pub room: u32,
     /// Some chunk is not on it yet.
     pub lacks: bool,
@@ -154,7 +154,7 @@ impl PathView {
         self.rtt + (self.rttvar * 4).max(self.rtt / 4)
     }
 
-    /// A whole segment, or all of `left` octets, would leave at once.
+    /// A whole segment, or all of `left` bytes, would leave at once.
     pub fn takes(&self, left: u64) -> bool {
         u64::from(self.room) >= u64::from(self.mss).min(left).max(1)
     }
@@ -163,13 +163,13 @@ impl PathView {
 /// What is to be sent.
 #[derive(Clone, Copy, Debug)]
 pub struct Demand {
-    /// Octets never assigned.
+    /// Bytes never assigned.
     pub unsent: u64,
-    /// Octets that the peer's window allows beyond what is acknowledged on the level of data.
+    /// Bytes that the peer's window allows beyond what is acknowledged on the level of data.
     pub window: u64,
-    /// Octets assigned and not acknowledged on the level of data.
+    /// Bytes assigned and not acknowledged on the level of data.
     pub in_flight: u64,
-    /// Octets assigned since the beginning.
+    /// Bytes assigned since the beginning.
     pub assigned: u64,
 }
 
@@ -178,11 +178,11 @@ pub struct Demand {
 pub enum Pick {
     /// Nothing now, although there may be room.
     Wait,
-    /// It goes on that subflow, after passing over so many octets that were never assigned.
+    /// It goes on that subflow, after passing over so many bytes that were never assigned.
     Send {
         /// [`PathView::index`].
         index: usize,
-        /// Octets; less than [`Demand::unsent`].
+        /// Bytes; less than [`Demand::unsent`].
         skip: u64,
     },
     /// A copy of what others have and this subflow lacks.

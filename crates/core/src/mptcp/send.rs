@@ -23,7 +23,7 @@ pub(crate) struct Copy {
     pub(crate) at: Instant,
 }
 
-/// Octets that were assigned together.
+/// Bytes that were assigned together.
 #[derive(Debug)]
 pub(crate) struct Chunk {
     pub(crate) dsn: DataSeqNumber,
@@ -48,7 +48,7 @@ impl Chunk {
     }
 }
 
-/// Octets that the peer has, and the places at which subflows keep them. They are there once,
+/// Bytes that the peer has, and the places at which subflows keep them. They are there once,
 /// however many do.
 #[derive(Debug)]
 struct Kept {
@@ -67,7 +67,7 @@ impl Kept {
     }
 }
 
-/// Octets that were passed over.
+/// Bytes that were passed over.
 #[derive(Clone, Copy, Debug)]
 struct Gap {
     from: DataSeqNumber,
@@ -80,7 +80,7 @@ pub(crate) struct DataSender {
     /// SND.UNA of data.
     una: DataSeqNumber,
     queue: SendQueue,
-    /// No octet from here on was ever assigned.
+    /// No byte from here on was ever assigned.
     next: DataSeqNumber,
     /// What before it was passed over.
     gaps: VecDeque<Gap>,
@@ -93,7 +93,7 @@ pub(crate) struct DataSender {
     edge: DataSeqNumber,
     buffer: u32,
     /// What the peer has and subflows keep, since they have not heard of it on their own level, and
-    /// how many octets that is.
+    /// how many bytes that is.
     kept: Vec<Kept>,
     kept_octets: u32,
     closed: bool,
@@ -103,7 +103,7 @@ pub(crate) struct DataSender {
 }
 
 impl DataSender {
-    /// `first` is the number of the first octet.
+    /// `first` is the number of the first byte.
     pub(crate) fn new(first: DataSeqNumber, buffer: u32) -> Self {
         Self {
             una: first,
@@ -143,12 +143,12 @@ impl DataSender {
         !had && self.room() > 0
     }
 
-    /// Octets that are kept at most.
+    /// Bytes that are kept at most.
     pub(crate) fn buffer(&self) -> u32 {
         self.buffer
     }
 
-    /// Octets that are kept.
+    /// Bytes that are kept.
     pub(crate) fn buffered(&self) -> u64 {
         u64::from(self.queue.len()) + u64::from(self.kept_octets)
     }
@@ -186,7 +186,7 @@ impl DataSender {
         self.closed
     }
 
-    /// Just past the last octet written: the number of the DATA_FIN, once closed.
+    /// Just past the last byte written: the number of the DATA_FIN, once closed.
     pub(crate) fn end(&self) -> DataSeqNumber {
         self.una + u64::from(self.queue.len())
     }
@@ -199,13 +199,13 @@ impl DataSender {
         self.fin_acked
     }
 
-    /// Octets never assigned.
+    /// Bytes never assigned.
     pub(crate) fn unsent(&self) -> u64 {
         let gaps: i64 = self.gaps.iter().map(|gap| gap.to.distance(gap.from)).sum();
         (self.end().distance(self.next) + gaps).max(0) as u64
     }
 
-    /// Octets assigned and not acknowledged.
+    /// Bytes assigned and not acknowledged.
     pub(crate) fn in_flight(&self) -> u64 {
         self.chunks.iter().map(|chunk| u64::from(chunk.len)).sum()
     }
@@ -265,7 +265,7 @@ impl DataSender {
         }
     }
 
-    /// The octets that would be assigned next: `most` at most, after passing over `skip` octets
+    /// The bytes that would be assigned next: `most` at most, after passing over `skip` bytes
     /// that were never assigned, and none past the peer's window.
     pub(crate) fn peek(&self, skip: u64, most: u32) -> Option<(DataSeqNumber, u32)> {
         let mut skip = skip as i64;
@@ -283,7 +283,7 @@ impl DataSender {
         None
     }
 
-    /// More than the `len` octets from `dsn` on wait, but the peer's window ends there.
+    /// More than the `len` bytes from `dsn` on wait, but the peer's window ends there.
     pub(crate) fn is_cut_by_window(&self, dsn: DataSeqNumber, len: u32) -> bool {
         let end = dsn + u64::from(len);
         end == self.edge && end.lt(self.end())

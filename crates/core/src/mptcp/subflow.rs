@@ -28,10 +28,10 @@ pub(crate) enum Stage {
     Gone,
 }
 
-/// Where octets without an option of their own belong.
+/// Where bytes without an option of their own belong.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Heard {
-    /// Relative sequence number of the first octet.
+    /// Relative sequence number of the first byte.
     pub(crate) seq: u32,
     pub(crate) dsn: DataSeqNumber,
     pub(crate) len: u32,
@@ -98,7 +98,7 @@ impl Subflow {
         self.pace.acknowledged(now, tcp.bytes_acked, tcp.in_flight, (least, tcp.mss.into()));
     }
 
-    /// A mapping that may hold for octets that come without one.
+    /// A mapping that may hold for bytes that come without one.
     pub(crate) fn hear(&mut self, heard: Heard) {
         if self.heard.len() >= MAX_HEARD {
             self.heard.pop_front();
@@ -106,7 +106,7 @@ impl Subflow {
         self.heard.push_back(heard);
     }
 
-    /// Where `len` octets from `seq` on belong, as far as one mapping tells: how many octets lie
+    /// Where `len` bytes from `seq` on belong, as far as one mapping tells: how many bytes lie
     /// before it, the data sequence number of the next, and how many it covers.
     pub(crate) fn locate(&self, seq: u32, len: u32) -> Option<(u32, DataSeqNumber, u32)> {
         self.heard.iter().rev().find_map(|heard| {

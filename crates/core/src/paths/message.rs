@@ -35,7 +35,7 @@ pub struct Metrics {
     /// For a packet without payload, waiting and channel access included; of a path the sum. T_e
     /// and STT of section VI.
     pub latency: Duration,
-    /// Octets per second on the wire; of a path the least.
+    /// Bytes per second on the wire; of a path the least.
     pub throughput: u32,
 }
 

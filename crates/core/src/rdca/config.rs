@@ -27,10 +27,10 @@ impl Config {
 pub struct SenderConfig {
     /// How datagrams are written; both ends must have the same.
     pub header: Header,
-    /// Octets of the longest datagram, header included: 300 (section 3.2.1), at least 18. Rates are
+    /// Bytes of the longest datagram, header included: 300 (section 3.2.1), at least 18. Rates are
     /// counted in datagrams of this length, whatever a packet holds (erratum H7).
     pub datagram: u16,
-    /// Packets in the Sender Queue, sent or not, at least 2. 24 of 300 octets and the machine stay
+    /// Packets in the Sender Queue, sent or not, at least 2. 24 of 300 bytes and the machine stay
     /// below 10 kB. What is not waiting is retained as long as there is room, so a longer queue
     /// repairs longer outages.
     pub queue_packets: u16,
@@ -61,7 +61,7 @@ pub struct SenderConfig {
     pub start_pacing: StartPacing,
     /// Whether rate and window grow while the application does not use them.
     pub growth: Growth,
-    /// Octets per second that the rate rises by after each [`SenderConfig::raise_every`]: 1
+    /// Bytes per second that the rate rises by after each [`SenderConfig::raise_every`]: 1
     /// (Algorithm 2 line 7, erratum H9).
     pub raise_step: u32,
     /// 10 ms (Algorithm 2 line 5).
@@ -90,7 +90,7 @@ pub struct SenderConfig {
     pub headroom_percent: u16,
     /// What becomes of the queue that a notification found.
     pub drain: Drain,
-    /// The rate falls no lower, octets per second: one packet.
+    /// The rate falls no lower, bytes per second: one packet.
     pub least_rate: u32,
     /// How long a packet is kept at least after it was sent (erratum H11).
     pub retention: Retention,
@@ -379,9 +379,9 @@ pub struct SinkConfig {
     /// How datagrams are written; both ends must have the same.
     pub header: Header,
     /// Senders served at once; more are refused. See `docs/reference/rdca-protocol.md` for the
-    /// octets that each takes.
+    /// bytes that each takes.
     pub senders: usize,
-    /// Packets held out of order, over all senders: with 300 octets each, 4096 are 1.5 MB.
+    /// Packets held out of order, over all senders: with 300 bytes each, 4096 are 1.5 MB.
     pub held_packets: usize,
     /// Packets held out of order for one sender; what comes beyond is dropped, and asked for later.
     pub reorder_packets: u16,

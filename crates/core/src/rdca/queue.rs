@@ -147,6 +147,6 @@ impl Queue {
         })
     }
 
-    /// Octets of one packet without its payload.
+    /// Bytes of one packet without its payload.
     pub(super) const PER_PACKET: usize = size_of::<Packet>();
 }

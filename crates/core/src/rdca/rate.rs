@@ -1,4 +1,4 @@
-//! The sender's rate and window: the two phases of section 3.3, Algorithm 2. Rates are whole octets
+//! The sender's rate and window: the two phases of section 3.3, Algorithm 2. Rates are whole bytes
 //! per second, as the paper counts them.
 
 mod rise;
@@ -70,7 +70,7 @@ impl RateControl {
         }
     }
 
-    /// Octets per second: the rate, or W/RTT in the start phase (erratum H13).
+    /// Bytes per second: the rate, or W/RTT in the start phase (erratum H13).
     pub(super) fn rate(&self, config: &SenderConfig) -> u32 {
         match self.state {
             State::Start { window, .. } => {
@@ -271,12 +271,12 @@ impl RateControl {
     }
 }
 
-/// Octets of the packet that rates are counted in.
+/// Bytes of the packet that rates are counted in.
 fn packet(config: &SenderConfig) -> u16 {
     config.datagram.max(MAX_DATA_HEADER as u16 + 1)
 }
 
-/// Octets per second of packets that come at an interval in microseconds; `None`: it is not known.
+/// Bytes per second of packets that come at an interval in microseconds; `None`: it is not known.
 fn rate_of(config: &SenderConfig, interval: u32) -> Option<u32> {
     let second = 1_000_000 * u64::from(packet(config));
     let rate = second.checked_div(u64::from(interval))?;
@@ -288,7 +288,7 @@ fn intervals(now: Instant, since: Instant, every: Duration) -> u64 {
     now.saturating_since(since).as_nanos() / every.max(TICK).as_nanos()
 }
 
-/// Octets per second that no rate exceeds: 1 GB/s.
+/// Bytes per second that no rate exceeds: 1 GB/s.
 const MOST_RATE: u32 = 1_000_000_000;
 /// Packets that no window exceeds.
 const MOST_WINDOW: u64 = 65_535;

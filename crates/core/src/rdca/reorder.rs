@@ -12,7 +12,7 @@ use crate::time::Instant;
 
 /// No place.
 const NONE: u32 = u32::MAX;
-/// A stream's packets are no further apart: a range in a datagram has two octets for its length.
+/// A stream's packets are no further apart: a range in a datagram has two bytes for its length.
 const SPAN: u32 = 60_000;
 
 /// A gap, and when it is to be asked for.
@@ -56,7 +56,7 @@ impl Pool {
         self.used
     }
 
-    /// Octets of a place, without the packet.
+    /// Bytes of a place, without the packet.
     pub(super) const PLACE: usize = size_of::<Held>();
 
     fn take(&mut self, held: Held) -> Option<u32> {

@@ -114,7 +114,7 @@ pub struct SenderCounters {
 pub struct SenderInfo {
     /// The phase.
     pub phase: Phase,
-    /// Octets per second.
+    /// Bytes per second.
     pub rate: u32,
     /// Packets.
     pub window: u32,
@@ -264,7 +264,7 @@ impl Sender {
         }
     }
 
-    /// Octets that each packet in the queue takes without its payload.
+    /// Bytes that each packet in the queue takes without its payload.
     pub const PER_PACKET: usize = Queue::PER_PACKET;
 
     /// Bytes of payload that fit into a datagram; [`Sender::write`] cuts what is longer.

@@ -67,10 +67,10 @@ impl Sink {
         }
     }
 
-    /// Octets that each sender takes, without the packets held for it and their places.
+    /// Bytes that each sender takes, without the packets held for it and their places.
     pub const PER_SENDER: usize =
         size_of::<Option<Peer>>() + size_of::<(Instant, u32)>() + 4 * size_of::<usize>();
-    /// Octets that each packet takes that is held out of order, without its own octets.
+    /// Bytes that each packet takes that is held out of order, without its own bytes.
     pub const PER_HELD: usize = Pool::PLACE;
 
     /// A datagram from `peer`.

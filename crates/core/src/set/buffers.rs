@@ -26,11 +26,11 @@ pub struct ShareConfig {
     pub period: Duration,
     /// Weight of the newest measurement in the average, in 1/256.
     pub gain: u32,
-    /// No session falls below one segment of that many octets.
+    /// No session falls below one segment of that many bytes.
     pub segment: u32,
 }
 
-/// One session's measured quality: octets received, averaged over periods.
+/// One session's measured quality: bytes received, averaged over periods.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Quality {
     since: u64,
@@ -38,7 +38,7 @@ pub struct Quality {
 }
 
 impl Quality {
-    /// Octets have arrived.
+    /// Bytes have arrived.
     pub fn received(&mut self, octets: u64) {
         self.since += octets;
     }
@@ -71,7 +71,7 @@ pub struct Rivals {
     pub best: u64,
 }
 
-/// The share of a session of quality `own` among `rivals`, of `buffer` octets. Equal shares, or the
+/// The share of a session of quality `own` among `rivals`, of `buffer` bytes. Equal shares, or the
 /// whole buffer if overcommitted, until there is a measurement.
 pub fn share(config: &ShareConfig, buffer: u32, own: Option<u64>, rivals: &Rivals) -> u32 {
     let equal = u64::from(buffer) / rivals.count.max(1) as u64;

@@ -1,4 +1,4 @@
-//! What a sender sends: octets that it has, or that its owner has somewhere.
+//! What a sender sends: bytes that it has, or that its owner has somewhere.
 
 use bytes::Bytes;
 
@@ -7,9 +7,9 @@ use super::stream::{Effect, StreamId};
 /// A file.
 #[derive(Clone, Debug)]
 pub enum File {
-    /// Its octets.
+    /// Its bytes.
     Octets(Bytes),
-    /// So many octets, which the driver knows where to find: see [`Effect::WriteFile`].
+    /// So many bytes, which the driver knows where to find: see [`Effect::WriteFile`].
     Elsewhere(u64),
 }
 
@@ -19,7 +19,7 @@ impl From<Bytes> for File {
     }
 }
 
-/// Octets of a file.
+/// Bytes of a file.
 #[derive(Clone, Debug)]
 pub(super) enum Part {
     Octets(Bytes),
@@ -34,7 +34,7 @@ impl File {
         }
     }
 
-    /// Octets `start..end`, which are there.
+    /// Bytes `start..end`, which are there.
     pub(super) fn part(&self, start: u64, end: u64) -> Part {
         match self {
             Self::Octets(octets) => Part::Octets(octets.slice(start as usize..end as usize)),

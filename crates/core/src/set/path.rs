@@ -28,11 +28,11 @@ enum Limited {
 /// "full pipe").
 const FULL_ROUNDS: u32 = 3;
 
-/// Is the rate still being found? Rounds are counted in octets: one has passed when what was
+/// Is the rate still being found? Rounds are counted in bytes: one has passed when what was
 /// written after its beginning has been acknowledged.
 #[derive(Clone, Copy, Debug, Default)]
 struct Startup {
-    /// Octets that must have been delivered before a chunk was written for it to be of the next
+    /// Bytes that must have been delivered before a chunk was written for it to be of the next
     /// round.
     round_end: u64,
     /// The rate to be surpassed.
@@ -101,7 +101,7 @@ pub(super) struct Estimate {
     delivered: u64,
     delivered_at: Instant,
     delivered_written: Instant,
-    /// Octets per second.
+    /// Bytes per second.
     rate: Option<u64>,
     peak: Peak,
     startup: Startup,
@@ -133,12 +133,12 @@ impl Estimate {
         self.supposed = latency;
     }
 
-    /// Octets per second, once measured.
+    /// Bytes per second, once measured.
     pub(super) fn rate(&self) -> Option<u64> {
         self.rate
     }
 
-    /// Octets per second that the path has carried at best of late; 0 before the first measurement.
+    /// Bytes per second that the path has carried at best of late; 0 before the first measurement.
     pub(super) fn capacity(&self) -> u64 {
         self.rate.map_or(0, |rate| rate.max(self.peak.rate()))
     }
@@ -168,7 +168,7 @@ impl Estimate {
         }
     }
 
-    /// Octets that keep the path busy with little queueing: what it carries in the shortest time
+    /// Bytes that keep the path busy with little queueing: what it carries in the shortest time
     /// that a chunk ever took, a quarter more, and `spare`. Late binding: what is not yet given can
     /// still go elsewhere. While the rate is still being found, twice that time's worth, so that it
     /// can double with every round as in slow start. A session that `leads` by far gets what it has
@@ -180,7 +180,7 @@ impl Estimate {
         octets_in(rate, self.min_latency / 4 * quarters).saturating_add(spare)
     }
 
-    /// Octets that the path carries at its best rate of late in `round_trips` of its shortest time
+    /// Bytes that the path carries at its best rate of late in `round_trips` of its shortest time
     /// for a chunk.
     pub(super) fn pipes(&self, round_trips: u64) -> u64 {
         octets_in(self.capacity(), self.min_latency * round_trips)
@@ -254,12 +254,12 @@ impl Estimate {
     }
 }
 
-/// Octets that a rate in octets per second carries in `span`.
+/// Bytes that a rate in bytes per second carries in `span`.
 pub(super) fn octets_in(rate: u64, span: Duration) -> u64 {
     saturating_ratio(rate, span.as_nanos(), 1_000_000_000)
 }
 
-/// Time that `octets` take at a rate in octets per second.
+/// Time that `octets` take at a rate in bytes per second.
 pub(super) fn time_of(octets: u64, rate: u64) -> Duration {
     Duration::from_nanos(saturating_ratio(octets, 1_000_000_000, rate))
 }
@@ -281,7 +281,7 @@ mod tests {
     fn a_steady_path_shows_its_rate() {
         let mut path = Estimate::new(at(0));
         let mut stamps = std::collections::VecDeque::new();
-        // 1000 octets every 100 ms, three chunks on the way: 10 kB/s at 300 ms.
+        // 1000 bytes every 100 ms, three chunks on the way: 10 kB/s at 300 ms.
         for i in 0..30u64 {
             let outstanding = 1000 * stamps.len() as u64;
             stamps.push_back(path.stamp(at(i * 100), outstanding, 1000));

@@ -1,10 +1,10 @@
-//! Sets of octets of a file, as ascending ranges apart from each other.
+//! Sets of bytes of a file, as ascending ranges apart from each other.
 
 use alloc::vec::Vec;
 
 use anabranch_wire::set::Range;
 
-/// A set of octets. Operations cost a binary search plus the ranges that they touch.
+/// A set of bytes. Operations cost a binary search plus the ranges that they touch.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct RangeSet {
     // Ascending, not empty, not touching.
@@ -13,22 +13,22 @@ pub struct RangeSet {
 }
 
 impl RangeSet {
-    /// No octet.
+    /// No byte.
     pub const fn new() -> Self {
         Self { ranges: Vec::new(), octets: 0 }
     }
 
-    /// No octet, and room for so many ranges without another allocation.
+    /// No byte, and room for so many ranges without another allocation.
     pub fn with_capacity(ranges: usize) -> Self {
         Self { ranges: Vec::with_capacity(ranges), octets: 0 }
     }
 
-    /// How many octets.
+    /// How many bytes.
     pub const fn octets(&self) -> u64 {
         self.octets
     }
 
-    /// True without an octet.
+    /// True without a byte.
     pub const fn is_empty(&self) -> bool {
         self.octets == 0
     }
@@ -38,7 +38,7 @@ impl RangeSet {
         &self.ranges
     }
 
-    /// Adds `start..end`; returns how many of its octets are new.
+    /// Adds `start..end`; returns how many of its bytes are new.
     pub fn insert(&mut self, start: u64, end: u64) -> u64 {
         if start >= end {
             return 0;
@@ -63,7 +63,7 @@ impl RangeSet {
         new
     }
 
-    /// Takes `start..end` out; returns how many octets that were.
+    /// Takes `start..end` out; returns how many bytes that were.
     pub fn remove(&mut self, start: u64, end: u64) -> u64 {
         if start >= end {
             return 0;
@@ -107,7 +107,7 @@ impl RangeSet {
         self.ranges.get(i).map(|r| Range { start: r.start.max(at), end: r.end })
     }
 
-    /// One past the octets that reach without a gap from 0.
+    /// One past the bytes that reach without a gap from 0.
     pub fn prefix(&self) -> u64 {
         self.ranges.first().filter(|r| r.start == 0).map_or(0, |r| r.end)
     }

@@ -2,7 +2,7 @@
 //! order, acknowledges them, and shares its receive buffer among the sessions (sections 4.2 to
 //! 4.6).
 //!
-//! Holds at most the buffer's octets out of order, whatever the sender does: a chunk that would end
+//! Holds at most the buffer's bytes out of order, whatever the sender does: a chunk that would end
 //! further ahead is a breach of the protocol and resets its stream.
 
 mod queue;
@@ -27,7 +27,7 @@ use super::buffers::{self, Quality, Rivals, ShareConfig, Sharing};
 use super::stream::{Effect, StreamEvent, StreamId};
 use crate::time::{Duration, Instant};
 
-/// The longest header of a chunk, in octets, with room to spare: a copy may come in several.
+/// The longest header of a chunk, in bytes, with room to spare: a copy may come in several.
 const MOST_HEADER: usize = 32;
 /// A session is young for that many times [`ReceiverConfig::ack_every`].
 const YOUNG: u64 = 4;
@@ -48,20 +48,20 @@ pub enum Striping {
 /// Who lets a new transfer begin.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Grant {
-    /// Nobody has to: it begins at octet 0.
+    /// Nobody has to: it begins at byte 0.
     AtOnce,
-    /// The node's owner, who says from which octet on: see [`Receiver::asked`].
+    /// The node's owner, who says from which byte on: see [`Receiver::asked`].
     Ask,
 }
 
 /// Options of a [`Receiver`].
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ReceiverConfig {
-    /// Octets of receive buffer (`B_2`), for all sessions together.
+    /// Bytes of receive buffer (`B_2`), for all sessions together.
     pub buffer: u32,
-    /// Octets that a stream may send before it has said what it is for.
+    /// Bytes that a stream may send before it has said what it is for.
     pub first_window: u32,
-    /// How octets are kept that wait for others before them.
+    /// How bytes are kept that wait for others before them.
     pub holding: Holding,
     /// Separate pieces that may wait, about: whoever sends one more is reset, unless it is what is
     /// next.
@@ -77,17 +77,17 @@ pub struct ReceiverConfig {
     pub queue: usize,
     /// How the buffer is shared.
     pub share: ShareConfig,
-    /// Octets on one session after which it is acknowledged at once.
+    /// Bytes on one session after which it is acknowledged at once.
     pub ack_every: u32,
     /// How long a whole chunk may wait for its acknowledgement.
     pub ack_delay: Duration,
     /// A transfer makes way for another if no byte of its file that the node did not hold before
     /// has arrived for this long.
     pub idle: Duration,
-    /// Octets of a manifest that a request may have: each connection may take this much more
+    /// Bytes of a manifest that a request may have: each connection may take this much more
     /// memory. A request with a longer one is refused with [`RefuseReason::LongManifest`].
     pub manifest: usize,
-    /// Octets of a file behind its request that the node holds while its owner is asked; what is
+    /// Bytes of a file behind its request that the node holds while its owner is asked; what is
     /// longer is ignored. With 0 the node takes no copy on a control stream.
     pub copy: usize,
     /// Connections that may hold a part of a manifest at the same time. One more resets the
@@ -101,7 +101,7 @@ impl Default for ReceiverConfig {
             buffer: 64_000,
             first_window: 1_000,
             holding: Holding::Pieces,
-            // As many as chunks of 128 octets in a buffer of 4 MB.
+            // As many as chunks of 128 bytes in a buffer of 4 MB.
             pieces: 32_768,
             gateways: Vec::new(),
             striping: Striping::Supported,
@@ -134,9 +134,9 @@ impl ReceiverConfig {
 /// Counters of a [`Receiver`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ReceiverCounters {
-    /// Octets that came more than once.
+    /// Bytes that came more than once.
     pub duplicate_octets: u64,
-    /// Octets held out of order, at most.
+    /// Bytes held out of order, at most.
     pub held_peak: u64,
     /// Streams that were reset because of what came on them.
     pub rejected: u64,
@@ -156,7 +156,7 @@ enum Role {
     Copy(Decoder),
     /// A SET session.
     Session(Session),
-    /// The rest of the file as plain octets, from here on.
+    /// The rest of the file as plain bytes, from here on.
     Plain { at: u64 },
     /// Nothing more is expected: only its end.
     Ending,
@@ -167,7 +167,7 @@ struct Session {
     decoder: Decoder,
     quality: Quality,
     limit: u32,
-    /// Octets of chunks so far.
+    /// Bytes of chunks so far.
     received: u64,
     /// Those since the last acknowledgement on this session.
     pending: u64,
@@ -208,10 +208,10 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    /// Octets of state for one stream, beside a header that is not all there.
+    /// Bytes of state for one stream, beside a header that is not all there.
     pub const STREAM_OCTETS: usize = size_of::<(StreamId, Role)>();
 
-    /// Octets of state for each who waits for a busy node.
+    /// Bytes of state for each who waits for a busy node.
     pub const WAITING_OCTETS: usize = Queue::ENTRY;
 
     /// A node without a transfer.
@@ -306,7 +306,7 @@ impl Receiver {
         self.transfer.as_ref().map(|t| &t.request)
     }
 
-    /// The present transfer and the octets of it delivered in order.
+    /// The present transfer and the bytes of it delivered in order.
     pub fn delivered(&self) -> Option<(TransferId, u64)> {
         self.transfer.as_ref().map(|t| (t.request.transfer, t.reorder.delivered()))
     }
@@ -484,7 +484,7 @@ impl Receiver {
         }
     }
 
-    /// Puts octets in their place; false if they cannot be. What was read at once may be more than
+    /// Puts bytes in their place; false if they cannot be. What was read at once may be more than
     /// the buffer holds: what is in order leaves it before the rest comes in.
     fn store(&mut self, now: Instant, offset: u64, mut octets: Bytes) -> bool {
         let mut at = offset;
@@ -512,7 +512,7 @@ impl Receiver {
         true
     }
 
-    /// Queues the octets that are in order as effects, from position `place` on.
+    /// Queues the bytes that are in order as effects, from position `place` on.
     fn deliver_at(&mut self, mut place: usize) {
         while let Some(effect) = self.pop_waiting() {
             self.effects.insert(place, effect);

@@ -1,7 +1,7 @@
 //! The gateway (sections 4.2.3, 4.3 and 4.6): a relay between two independent TCP connections.
 //!
 //! It reads the SETSYN, dials the node, tells the node which transfer the connection belongs to,
-//! answers with SETACK after the open-wait state, and from then on passes octets both ways unread.
+//! answers with SETACK after the open-wait state, and from then on passes bytes both ways unread.
 //! The node's receive window, less what the gateway still holds, becomes the window that it offers
 //! to the sender. Holds at most one window per session.
 
@@ -29,9 +29,9 @@ pub enum OpenWait {
 /// In which steps the node's window is carried back (section 4.6, errata S14).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum WindowUnits {
-    /// In octets.
+    /// In bytes.
     Octets,
-    /// In whole segments of the wired connection, of so many octets, as printed; at least one.
+    /// In whole segments of the wired connection, of so many bytes, as printed; at least one.
     WiredSegments(u32),
 }
 
@@ -40,11 +40,11 @@ pub enum WindowUnits {
 pub struct RelayConfig {
     /// When SETACK is sent.
     pub open_wait: OpenWait,
-    /// Octets that one session may send before the wireless half is open.
+    /// Bytes that one session may send before the wireless half is open.
     pub initial_window: u32,
-    /// Octets that one session may have at the gateway, whatever the node offers.
+    /// Bytes that one session may have at the gateway, whatever the node offers.
     pub buffer: u32,
-    /// Octets of a wired segment: the least that is offered while the gateway holds nothing.
+    /// Bytes of a wired segment: the least that is offered while the gateway holds nothing.
     pub segment: u32,
     /// In which steps the node's window is carried back.
     pub units: WindowUnits,
@@ -86,9 +86,9 @@ pub struct RelayCounters {
     /// Connections that were reset: no SETSYN, something else in its place, or still open after a
     /// refusal. The last kind also counts in the counter of its refusal.
     pub rejected: u64,
-    /// Octets from sender to node.
+    /// Bytes from sender to node.
     pub octets_down: u64,
-    /// Octets from node to sender.
+    /// Bytes from node to sender.
     pub octets_up: u64,
 }
 
@@ -113,14 +113,14 @@ struct Session {
     wired: StreamId,
     wireless: Option<StreamId>,
     state: State,
-    /// Reads SETSYN and its repetitions; gone with the first octet of anything else.
+    /// Reads SETSYN and its repetitions; gone with the first byte of anything else.
     decoder: Option<Decoder>,
     setsyn: Option<SetSyn>,
-    /// Octets for the node that came before its connection was open.
+    /// Bytes for the node that came before its connection was open.
     early: VecDeque<Bytes>,
     /// The sender has closed before the wireless connection was open.
     wired_ended: bool,
-    /// The sender has been passed octets of the node: a SETACK could now stand in the middle of a
+    /// The sender has been passed bytes of the node: a SETACK could now stand in the middle of a
     /// message.
     node_spoke: bool,
     /// The node has closed, so nothing more is said to the sender.
@@ -293,7 +293,7 @@ impl Relay {
         session.wireless = Some(wireless);
         session.state = State::Dialing;
         if setsyn.join.plan == Plan::Split {
-            // What follows a plain split connection's SETSYN is the file, whatever its first octet.
+            // What follows a plain split connection's SETSYN is the file, whatever its first byte.
             if let Some(decoder) = session.decoder.take() {
                 session.early.push_back(decoder.into_rest());
             }

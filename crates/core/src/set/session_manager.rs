@@ -30,7 +30,7 @@ use super::striping::{AnyStriping, PathView};
 use super::tcp_manager::{Common, Ending, Notice, State, TcpManager};
 use crate::time::{Duration, Instant};
 
-/// Sessions under the keys of one request, at most: a number has one octet, and [`u8::MAX`] is the
+/// Sessions under the keys of one request, at most: a number has one byte, and [`u8::MAX`] is the
 /// control stream's.
 pub const MAX_SESSIONS: usize = u8::MAX as usize;
 
@@ -44,7 +44,7 @@ pub enum Failure {
     /// The node refused, and plain TCP would not help.
     #[error("the node refused the transfer: {}", why(*.0))]
     Refused(RefuseReason),
-    /// The node has so many octets of another file, which is to come first or to be thrown away.
+    /// The node has so many bytes of another file, which is to come first or to be thrown away.
     #[error("the node has {0} octets of another file that is unfinished")]
     Unfinished(u64),
     /// The node knows no gateway.
@@ -106,13 +106,13 @@ pub struct SessionReport {
     pub address: SocketAddr,
     /// Where the session stands.
     pub state: State,
-    /// Octets of the file that it was given, copies included.
+    /// Bytes of the file that it was given, copies included.
     pub written: u64,
-    /// Octets of the file that it brought to the node, copies included.
+    /// Bytes of the file that it brought to the node, copies included.
     pub delivered: u64,
-    /// Octets of the file on its way.
+    /// Bytes of the file on its way.
     pub outstanding: u64,
-    /// Octets per second that it delivers.
+    /// Bytes per second that it delivers.
     pub rate: Option<u64>,
     /// Smoothed time from writing a chunk to the node's acknowledgement.
     pub latency: Option<Duration>,
@@ -137,7 +137,7 @@ struct Again {
 enum Phase {
     /// Asking the node.
     Requesting(Control),
-    /// The octets travel as plain TCP on the control stream.
+    /// The bytes travel as plain TCP on the control stream.
     Plain(Control),
     /// Sessions carry the file.
     Sessions,
@@ -181,15 +181,15 @@ pub struct Sender {
     unused: Vec<u8>,
     /// Some session has been open.
     opened: bool,
-    /// Octets that no session has been given, or that were taken back.
+    /// Bytes that no session has been given, or that were taken back.
     unassigned: RangeSet,
-    /// Octets that the node holds.
+    /// Bytes that the node holds.
     acknowledged: RangeSet,
-    /// Octets that the node has delivered in order.
+    /// Bytes that the node has delivered in order.
     delivered: u64,
-    /// Octets that the node had in order before this sender sent any.
+    /// Bytes that the node had in order before this sender sent any.
     resumed_from: u64,
-    /// Octets of the node's receive buffer (`B_2`).
+    /// Bytes of the node's receive buffer (`B_2`).
     buffer: u64,
     next_stream: u32,
     effects: VecDeque<Effect>,
@@ -266,7 +266,7 @@ impl Sender {
     }
 
     /// The node gets this with the request: what a signer says of the file, at most
-    /// [`MAX_MANIFEST`](crate::set::MAX_MANIFEST) octets, for nodes that ask for it. To be called
+    /// [`MAX_MANIFEST`](crate::set::MAX_MANIFEST) bytes, for nodes that ask for it. To be called
     /// before anything else; a node that knows no manifests resets the stream.
     pub fn bring(&mut self, manifest: Option<Bytes>) {
         self.manifest = manifest;
@@ -390,12 +390,12 @@ impl Sender {
         }
     }
 
-    /// Octets that the node is known to have delivered in order.
+    /// Bytes that the node is known to have delivered in order.
     pub fn delivered(&self) -> u64 {
         self.delivered
     }
 
-    /// Octets of the node's receive buffer, as ACCEPT says; 0 before.
+    /// Bytes of the node's receive buffer, as ACCEPT says; 0 before.
     pub fn node_buffer(&self) -> u64 {
         self.buffer
     }
@@ -405,7 +405,7 @@ impl Sender {
         self.sessions.iter().find(|session| session.stream == stream).map(|session| &session.gateway)
     }
 
-    /// Octets that the node had in order before this sender sent any.
+    /// Bytes that the node had in order before this sender sent any.
     pub fn resumed_from(&self) -> u64 {
         self.resumed_from
     }
@@ -680,7 +680,7 @@ impl Sender {
         }
     }
 
-    /// All octets were acknowledged, and the node still lacks some. Whoever acknowledges the last
+    /// All bytes were acknowledged, and the node still lacks some. Whoever acknowledges the last
     /// one has delivered all of them, so a bit of an earlier acknowledgement has changed on its
     /// way: what is not delivered travels again.
     fn doubt(&mut self, delivered: u64) {

@@ -44,7 +44,7 @@ pub enum StreamClose {
 pub enum StreamEvent {
     /// A dialled stream is open.
     Opened,
-    /// Octets have arrived, in order.
+    /// Bytes have arrived, in order.
     Data(Bytes),
     /// The other side will send no more.
     Ended,
@@ -52,7 +52,7 @@ pub enum StreamEvent {
     Closed(StreamClose),
 }
 
-/// How a stream stands: what TCP_INFO tells, in octets.
+/// How a stream stands: what TCP_INFO tells, in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct StreamStatus {
     /// Congestion window.
@@ -70,7 +70,7 @@ pub struct StreamStatus {
 }
 
 impl StreamStatus {
-    /// Octets that TCP would send at once: min(congestion window, receive window) less what is on
+    /// Bytes that TCP would send at once: min(congestion window, receive window) less what is on
     /// its way (section 4.5).
     pub fn room(&self) -> u32 {
         self.cwnd.min(self.peer_window).saturating_sub(self.in_flight).saturating_sub(self.unsent)
@@ -89,7 +89,7 @@ pub enum Effect {
         /// Which part of the way.
         leg: Leg,
     },
-    /// Send these octets; the driver holds what the stream does not take yet and counts it as
+    /// Send these bytes; the driver holds what the stream does not take yet and counts it as
     /// unsent.
     Write {
         /// On this stream.
@@ -97,7 +97,7 @@ pub enum Effect {
         /// In order, after what was written before.
         octets: Bytes,
     },
-    /// Send these octets of the file, which the driver has: only from a sender with
+    /// Send these bytes of the file, which the driver has: only from a sender with
     /// [`super::File::Elsewhere`].
     WriteFile {
         /// On this stream.
@@ -107,7 +107,7 @@ pub enum Effect {
         /// One past the last.
         end: u64,
     },
-    /// Offer a receive window of at most that many octets.
+    /// Offer a receive window of at most that many bytes.
     LimitReceive {
         /// On this stream.
         stream: StreamId,
@@ -124,9 +124,9 @@ pub enum Effect {
         /// This stream.
         stream: StreamId,
     },
-    /// The next octets of the file, in order, for the application.
+    /// The next bytes of the file, in order, for the application.
     Deliver {
-        /// At least one octet.
+        /// At least one byte.
         octets: Bytes,
     },
 }

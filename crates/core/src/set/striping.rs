@@ -33,15 +33,15 @@ pub type CustomStriping = Custom<dyn Striping>;
 /// A session as a policy sees it.
 #[derive(Clone, Copy, Debug)]
 pub struct PathView {
-    /// Octets that its TCP would send at once.
+    /// Bytes that its TCP would send at once.
     pub room: u32,
-    /// Octets of the chunk that it would get.
+    /// Bytes of the chunk that it would get.
     pub chunk: u64,
-    /// Octets given to it and not acknowledged by the node.
+    /// Bytes given to it and not acknowledged by the node.
     pub outstanding: u64,
-    /// Octets per second that it delivers, once measured.
+    /// Bytes per second that it delivers, once measured.
     pub rate: Option<u64>,
-    /// Octets per second that it has delivered at best of late; 0 before anything is measured.
+    /// Bytes per second that it has delivered at best of late; 0 before anything is measured.
     pub capacity: u64,
     /// When the chunk would be acknowledged, from now, as far as one can tell.
     pub time_for_chunk: Duration,
@@ -52,9 +52,9 @@ pub struct PathView {
 /// The file as a policy sees it.
 #[derive(Clone, Copy, Debug)]
 pub struct FileView {
-    /// Octets that no session has been given, or that were taken back.
+    /// Bytes that no session has been given, or that were taken back.
     pub unassigned: u64,
-    /// Octets of the node's receive buffer (`B_2`).
+    /// Bytes of the node's receive buffer (`B_2`).
     pub buffer: u64,
 }
 
@@ -104,7 +104,7 @@ impl Striping for Window {
     }
 }
 
-/// The least that a chunk is cut to, octets, if as much is left: four segments of the smallest
+/// The least that a chunk is cut to, bytes, if as much is left: four segments of the smallest
 /// wireless connection.
 pub(super) const SMALLEST_CHUNK: u64 = 324;
 
@@ -145,7 +145,7 @@ fn team(paths: &[PathView], file: &FileView) -> Vec<usize> {
     team
 }
 
-/// Whether the node's buffer has room for a chunk and what sessions of together `faster` octets per
+/// Whether the node's buffer has room for a chunk and what sessions of together `faster` bytes per
 /// second send behind it until it is acknowledged.
 pub(super) fn fits(chunk: u64, time_for_chunk: Duration, faster: u64, file: &FileView) -> bool {
     let behind = octets_in(faster, time_for_chunk).min(file.unassigned);

@@ -94,7 +94,7 @@ pub(super) struct Chunk {
     pub(super) start: u64,
     pub(super) end: u64,
     pub(super) stamp: Stamp,
-    /// Octets that this session had carried with it.
+    /// Bytes that this session had carried with it.
     upto: u64,
 }
 
@@ -108,9 +108,9 @@ pub struct TcpManager {
     pub(super) status: StreamStatus,
     pub(super) estimate: Estimate,
     pub(super) chunks: VecDeque<Chunk>,
-    /// Octets of the file written in all, copies included.
+    /// Bytes of the file written in all, copies included.
     pub(super) written: u64,
-    /// Octets of those that the node has received on this session.
+    /// Bytes of those that the node has received on this session.
     pub(super) received: u64,
     /// When a message last came, or the first of the present chunks was written.
     pub(super) heard: Instant,
@@ -121,7 +121,7 @@ pub struct TcpManager {
     pub(super) called: Instant,
     /// A SETSYN was sent, with the number of this session.
     pub(super) greeted: bool,
-    /// Octets that earlier sessions through this gateway had carried whose place in the list this
+    /// Bytes that earlier sessions through this gateway had carried whose place in the list this
     /// one took: written, received.
     pub(super) earlier: (u64, u64),
     /// Since when this gateway had no session, if it was lost before this one.
@@ -190,7 +190,7 @@ impl TcpManager {
 
     /// Ends the session because the transfer has failed, and tells the node so if its stream is
     /// open that far: what is written is whole chunks, so CANCEL stands between messages. The
-    /// stream is closed after it, not reset, or it would not arrive. Where plain octets flow or no
+    /// stream is closed after it, not reset, or it would not arrive. Where plain bytes flow or no
     /// node is there yet, a reset has to do.
     pub(super) fn cancel(&mut self, ending: Ending, out: &mut VecDeque<Effect>) {
         if self.state != State::Opened || self.join.plan == Plan::Split {
@@ -329,17 +329,17 @@ impl TcpManager {
         self.chunks.push_back(Chunk { start, end: start + length, stamp, upto: self.written });
     }
 
-    /// Octets on this session's way, needed or not: they come before what is written next.
+    /// Bytes on this session's way, needed or not: they come before what is written next.
     pub(super) fn outstanding(&self) -> u64 {
         self.written - self.received
     }
 
-    /// Octets that come before the end of `chunk` on this session's way.
+    /// Bytes that come before the end of `chunk` on this session's way.
     pub(super) fn before_end_of(&self, chunk: &Chunk) -> u64 {
         chunk.upto - self.received
     }
 
-    /// Octets of the plain file, without a header.
+    /// Bytes of the plain file, without a header.
     pub(super) fn write_plain(&mut self, file: Part, out: &mut VecDeque<Effect>) {
         self.written += file.length();
         self.send_part(file, out);
@@ -389,7 +389,7 @@ impl TcpManager {
         }
     }
 
-    /// The node has received so many octets on this session: its stream is in order, so we know
+    /// The node has received so many bytes on this session: its stream is in order, so we know
     /// which.
     pub(super) fn handle_received(&mut self, now: Instant, received: u64) {
         // More than was written, or less than before, is a lie that harms nobody but its author.

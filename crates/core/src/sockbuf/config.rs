@@ -9,13 +9,13 @@ use crate::time::Duration;
 /// read it.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Config {
-    /// Octets of all send buffers together, `Threshold_Mem`: 1 to 2^50. 2 MB, the paper's low
+    /// Bytes of all send buffers together, `Threshold_Mem`: 1 to 2^50. 2 MB, the paper's low
     /// memory (Table 1); its high memory is 100 MB.
     pub threshold: u64,
     /// Time between two decisions, above 0. The paper does not say; 0.5 s, as memory balancing runs
     /// twice a second (section 2.2, erratum B8).
     pub period: Duration,
-    /// What a new connection asks for until the first decision, octets: 128 kB (Table 1).
+    /// What a new connection asks for until the first decision, bytes: 128 kB (Table 1).
     pub initial: u64,
     /// Who divides.
     pub policy: PolicyConfig,
@@ -37,7 +37,7 @@ pub enum PolicyConfig {
     /// Twice the bandwidth-delay product of each connection by what link layers report, at most a
     /// max-min fair share: what the paper's controller knows, without the controller.
     Product,
-    /// This many octets for each connection.
+    /// This many bytes for each connection.
     Fixed(u64),
 }
 
@@ -75,7 +75,7 @@ pub struct PidConfig {
 pub enum SetPoint {
     /// Each micro-flow's bandwidth times its own RTT, added up (erratum B9).
     PerFlow,
-    /// All bandwidth times the longest RTT: what one buffer must hold whose octets leave in order,
+    /// All bandwidth times the longest RTT: what one buffer must hold whose bytes leave in order,
     /// since those of the fast flows wait for those of the slowest (RFC 6182, section 5.3).
     Slowest,
 }
@@ -124,7 +124,7 @@ pub enum Allocation {
 #[derive(Clone, Copy, PartialEq, Debug, Error)]
 #[non_exhaustive]
 pub enum ConfigError {
-    /// A pool of nothing, or of more than reals count octet by octet.
+    /// A pool of nothing, or of more than reals count byte by byte.
     #[error("the threshold must be 1 to 2^50 octets, not {0}")]
     Threshold(u64),
     /// Decisions without a pause.
@@ -239,7 +239,7 @@ impl PidConfig {
     }
 }
 
-/// Octets below which a real number can tell any two sizes apart, with room for a sum of them.
+/// Bytes below which a real number can tell any two sizes apart, with room for a sum of them.
 const MOST_THRESHOLD: u64 = 1 << 50;
 /// Beyond, a decision knows nothing but the ends of its range.
 const MOST_GAIN: f64 = 1000.0;

@@ -26,7 +26,7 @@ impl Manager {
         Self { config, agent: Agent::default(), controllers: BTreeMap::new() }
     }
 
-    /// `SetThresholdPID`: line 2 of Figure 6, octets (erratum B9). `None` if the demand is not
+    /// `SetThresholdPID`: line 2 of Figure 6, bytes (erratum B9). `None` if the demand is not
     /// known.
     fn set_point(&self, connection: &Connection) -> Option<f64> {
         let product = match self.config.set_point {

@@ -20,7 +20,7 @@ struct Average {
 
 impl Agent {
     /// Lines 2 to 5 with `t - 1` on the right (erratum B5): what the connection leaves unused of
-    /// its buffer, octets. Less than nothing counts as nothing (erratum B7). The first average is
+    /// its buffer, bytes. Less than nothing counts as nothing (erratum B7). The first average is
     /// the first occupancy: from 0 on, a new connection's buffer would count as unused.
     pub(super) fn observe(&mut self, connection: &Connection, config: &PidConfig) -> f64 {
         let occupied = connection.occupied as f64;

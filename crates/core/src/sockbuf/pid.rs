@@ -55,7 +55,7 @@ impl Controller {
     }
 
     /// The size after this cycle: the present one and the controller's output, within `range`. All
-    /// are octets and finite. In the first cycle there is no difference from a last error.
+    /// are bytes and finite. In the first cycle there is no difference from a last error.
     ///
     /// While the range cuts the output, the sum of errors is frozen (erratum B8), except for errors
     /// that lead back: a sum that no error may lessen would hold the size at the end of the range

@@ -8,7 +8,7 @@ use crate::time::Duration;
 /// All that there is to be seen.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Host<'a> {
-    /// Octets of the pool.
+    /// Bytes of the pool.
     pub threshold: u64,
     /// Since the last decision; 0 at the first.
     pub elapsed: Duration,

@@ -11,15 +11,15 @@ use super::view::{Connection, ConnectionId};
 pub struct Assignment {
     /// Which connection's.
     pub id: ConnectionId,
-    /// The size that was decided, octets, at least one MSS.
+    /// The size that was decided, bytes, at least one MSS.
     pub target: u64,
-    /// What of the pool is the connection's now, octets. Above the target while the buffer holds
+    /// What of the pool is the connection's now, bytes. Above the target while the buffer holds
     /// more than that; below while others do. It follows by further assignments.
     pub limit: u64,
 }
 
 impl Assignment {
-    /// Octets up to which the buffer is to be filled from now on. While it holds more than its
+    /// Bytes up to which the buffer is to be filled from now on. While it holds more than its
     /// target it takes nothing: an application that writes as soon as there is room would otherwise
     /// fill it up to the limit again and again, and what was meant for others would never be free.
     pub fn size(&self) -> u64 {
@@ -39,7 +39,7 @@ impl Pool {
         self.connections.binary_search_by_key(&id, |connection| connection.id)
     }
 
-    /// Octets that one segment for each connection takes.
+    /// Bytes that one segment for each connection takes.
     pub(super) fn least(&self) -> u64 {
         self.connections.iter().map(|c| u64::from(c.mss)).sum()
     }

@@ -60,7 +60,7 @@ pub fn divide(pool: u64, weights: &[f64], least: &[u64]) -> Vec<u64> {
     sizes
 }
 
-/// Shares that were rounded to whole octets, and computed with reals, become exactly `rest`
+/// Shares that were rounded to whole bytes, and computed with reals, become exactly `rest`
 /// together: the last one has what the others leave.
 fn round(rest: u64, sizes: &mut [u64], open: &[bool], least: &[u64]) {
     let Some(last) = open.iter().rposition(|open| *open) else { return };

@@ -11,7 +11,7 @@ use crate::time::Duration;
 /// never less than before.
 ///
 /// There the receiver estimates, and advertises a window. Here it is the sender, by what is
-/// acknowledged, which is the same octets half a round trip later: the buffers in question are the
+/// acknowledged, which is the same bytes half a round trip later: the buffers in question are the
 /// sender's, and a receiver cannot ask for them.
 #[derive(Clone, Debug)]
 pub(super) struct RightSizing {
@@ -65,7 +65,7 @@ impl Policy for Product {
     }
 }
 
-/// The same number of octets for each connection.
+/// The same number of bytes for each connection.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fixed(pub(super) u64);
 
@@ -75,7 +75,7 @@ impl Policy for Fixed {
     }
 }
 
-/// Octets in one round trip, of so many in a span; none if there was no span.
+/// Bytes in one round trip, of so many in a span; none if there was no span.
 fn within(octets: u64, rtt: Duration, span: Duration) -> u64 {
     let product = u128::from(octets) * u128::from(rtt.as_nanos());
     let octets = product.checked_div(u128::from(span.as_nanos())).unwrap_or(0);

@@ -46,7 +46,7 @@ pub struct Counters {
     pub cut: u64,
     /// Bandwidth reports that were negative, above 10^15 bit/s or no number; they were ignored.
     pub bad_bandwidths: u64,
-    /// Segments of no octets, or too long for one of each connection to fit into the pool; they
+    /// Segments of no bytes, or too long for one of each connection to fit into the pool; they
     /// were ignored.
     pub bad_segments: u64,
     /// Views and closings of connections that are not open; they were ignored.
@@ -62,16 +62,16 @@ pub enum OpenError {
     /// It is open.
     #[error("connection {} is open already", .0.0)]
     Known(ConnectionId),
-    /// Segments of no octets.
+    /// Segments of no bytes.
     #[error("the MSS must be at least one octet")]
     NoSegment,
     /// The pool has no room for one segment of each connection. Close one, or begin with a larger
     /// pool.
     #[error("one segment for each connection is {needed} octets, and the threshold {threshold}")]
     Full {
-        /// Octets that one segment of each takes.
+        /// Bytes that one segment of each takes.
         needed: u64,
-        /// Octets of the pool.
+        /// Bytes of the pool.
         threshold: u64,
     },
 }
@@ -86,9 +86,9 @@ pub enum ThresholdError {
     /// One segment for each connection does not fit.
     #[error("one segment for each connection is {needed} octets, and the threshold would be {threshold}")]
     Small {
-        /// Octets that one segment of each takes.
+        /// Bytes that one segment of each takes.
         needed: u64,
-        /// Octets of the pool as it would be.
+        /// Bytes of the pool as it would be.
         threshold: u64,
     },
 }
@@ -112,7 +112,7 @@ impl Tuner {
         Ok(Self { config, policy, pool, decided: None, due: now, counters: Counters::default() })
     }
 
-    /// A connection begins, with segments of up to `mss` octets. It asks for [`Config::initial`]
+    /// A connection begins, with segments of up to `mss` bytes. It asks for [`Config::initial`]
     /// until the next decision; if the pool is full, those that have most make room.
     ///
     /// # Errors

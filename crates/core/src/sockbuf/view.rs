@@ -23,9 +23,9 @@ pub enum Kind {
 pub struct View<'a> {
     /// Which.
     pub id: ConnectionId,
-    /// Octets in its send buffer: written, and not acknowledged yet.
+    /// Bytes in its send buffer: written, and not acknowledged yet.
     pub occupied: u64,
-    /// Octets acknowledged since the connection began.
+    /// Bytes acknowledged since the connection began.
     pub acknowledged: u64,
     /// Its micro-flows, or its only one. None while all interfaces are gone.
     pub flows: &'a [FlowView],
@@ -44,9 +44,9 @@ pub struct FlowView {
     /// buffer itself makes the queue, a longer RTT asks for a larger buffer, which makes the RTT
     /// longer.
     pub rtt: Option<Duration>,
-    /// The congestion window, octets.
+    /// The congestion window, bytes.
     pub window: u64,
-    /// Octets of the longest segment, at least 1; 0 is ignored and counted.
+    /// Bytes of the longest segment, at least 1; 0 is ignored and counted.
     pub mss: u32,
 }
 
@@ -68,16 +68,16 @@ pub struct Connection {
     pub id: ConnectionId,
     /// Of how many flows it is made.
     pub kind: Kind,
-    /// The least size of its buffer, octets: the longest segment of all its flows.
+    /// The least size of its buffer, bytes: the longest segment of all its flows.
     pub mss: u32,
-    /// The size that was decided, octets.
+    /// The size that was decided, bytes.
     pub target: u64,
-    /// The size that holds, octets: more than the target until the buffer has drained, less until
+    /// The size that holds, bytes: more than the target until the buffer has drained, less until
     /// others have.
     pub limit: u64,
-    /// Octets in the buffer, by the last view.
+    /// Bytes in the buffer, by the last view.
     pub occupied: u64,
-    /// Octets acknowledged, by the last view.
+    /// Bytes acknowledged, by the last view.
     pub acknowledged: u64,
     /// Its flows, by the last view, with the last bandwidth report that made sense.
     pub flows: Vec<FlowView>,
@@ -86,7 +86,7 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// The windows of all flows, octets.
+    /// The windows of all flows, bytes.
     pub(super) fn window(&self) -> u64 {
         self.flows.iter().fold(0, |sum, flow| sum.saturating_add(flow.window))
     }
@@ -98,7 +98,7 @@ impl Connection {
         Some(rates.sum())
     }
 
-    /// Bandwidth times RTT of each flow, octets; `None` if no flow knows both.
+    /// Bandwidth times RTT of each flow, bytes; `None` if no flow knows both.
     pub(super) fn product(&self) -> Option<f64> {
         let product = |flow: &FlowView| Some(flow.rate()? * flow.rtt?.as_secs_f64() / 8.0);
         let mut products = self.flows.iter().filter_map(product).peekable();

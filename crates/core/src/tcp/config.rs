@@ -7,7 +7,7 @@ use crate::time::Duration;
 /// the TCP of the standards up to SACK, and [`Config::paper`] the TCP that the SET paper simulates.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Config {
-    /// Largest payload that we send and accept, in octets; what the peer offers may lower what we
+    /// Largest payload that we send and accept, in bytes; what the peer offers may lower what we
     /// send (RFC 9293 section 3.7.1). 1..=65495.
     pub mss: u16,
     /// What stands for the MSS option of a peer that sends none: 536 over IPv4, 1220 over IPv6 (RFC
@@ -15,7 +15,7 @@ pub struct Config {
     pub default_mss: u16,
     /// Congestion window at the start.
     pub initial_window: InitialWindow,
-    /// Slow-start threshold at the start, in octets; `None` is unbounded (RFC 5681 section 3.1).
+    /// Slow-start threshold at the start, in bytes; `None` is unbounded (RFC 5681 section 3.1).
     pub initial_ssthresh: Option<u32>,
     /// Segments below which a loss does not take the slow-start threshold: 2 (RFC 5681 equation 4).
     /// With the window limit here the window always grows by a segment for each acknowledgement.
@@ -47,7 +47,7 @@ pub struct Config {
     /// widen the reordering window (RFC 8985 section 6.2 step 4). Whatever is chosen here, such a
     /// block of the peer is never news of what has arrived.
     pub dsack: bool,
-    /// While octets are held out of order, segments with data have SACK blocks too (RFC 2018
+    /// While bytes are held out of order, segments with data have SACK blocks too (RFC 2018
     /// section 4), and less data to make room for them. Without it only acknowledgements without
     /// data have them.
     pub sack_on_data: bool,
@@ -86,9 +86,9 @@ pub struct Config {
     pub congestion: CongestionAlgorithm,
     /// What one acknowledgement is worth when the window grows.
     pub byte_counting: ByteCounting,
-    /// Octets that `write` accepts beyond what is acknowledged.
+    /// Bytes that `write` accepts beyond what is acknowledged.
     pub send_buffer: u32,
-    /// Octets that the receiver holds for the application. The window offered exceeds it by less
+    /// Bytes that the receiver holds for the application. The window offered exceeds it by less
     /// than one unit of the window scale: it is rounded up, so that a small buffer does not turn
     /// into no window at all.
     pub receive_buffer: u32,
@@ -155,7 +155,7 @@ pub enum InitialWindow {
     Segments(u16),
 }
 
-/// How far buffers grow by themselves, in octets. A buffer that is larger already stays as it is: 0
+/// How far buffers grow by themselves, in bytes. A buffer that is larger already stays as it is: 0
 /// fixes it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct AutoTune {
@@ -295,7 +295,7 @@ pub enum Recovery {
 }
 
 impl Default for Config {
-    /// NewReno with SACK-based recovery on a 1500-octet path: RFC 6928 window, RFC 6298 with
+    /// NewReno with SACK-based recovery on a 1500-byte path: RFC 6928 window, RFC 6298 with
     /// Linux's 200 ms floor, SACK, timestamps, scaling, delayed acknowledgements every second
     /// segment or 40 ms, no Nagle.
     fn default() -> Self {

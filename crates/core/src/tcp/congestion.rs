@@ -106,12 +106,12 @@ pub type CustomCongestion = Custom<dyn Controller, Start>;
 /// What a controller is made from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Start {
-    /// The initial window, in octets. Before the handshake is over it is one segment, and a
+    /// The initial window, in bytes. Before the handshake is over it is one segment, and a
     /// controller is made again then.
     pub cwnd: u32,
-    /// The slow-start threshold, in octets; `u32::MAX` is unbounded.
+    /// The slow-start threshold, in bytes; `u32::MAX` is unbounded.
     pub ssthresh: u32,
-    /// Largest payload, in octets.
+    /// Largest payload, in bytes.
     pub mss: u32,
     /// Differs from connection to connection, for random choices.
     pub seed: u32,
@@ -120,17 +120,17 @@ pub struct Start {
 /// What a controller may know of its connection.
 #[derive(Clone, Copy, Debug)]
 pub struct View {
-    /// Largest payload, in octets.
+    /// Largest payload, in bytes.
     pub mss: u32,
-    /// SND.NXT - SND.UNA in octets when a loss, a time-out or the end of a recovery is told.
+    /// SND.NXT - SND.UNA in bytes when a loss, a time-out or the end of a recovery is told.
     pub in_flight: u32,
     /// How far the window being acknowledged was used.
     pub usage: Usage,
-    /// The window never grows past this, in octets; each algorithm keeps to it by itself.
+    /// The window never grows past this, in bytes; each algorithm keeps to it by itself.
     pub limit: u32,
-    /// Octets of the initial window.
+    /// Bytes of the initial window.
     pub initial_window: u32,
-    /// The slow-start threshold never falls below this, in octets.
+    /// The slow-start threshold never falls below this, in bytes.
     pub least_ssthresh: u32,
     /// Smoothed round-trip time, once measured.
     pub srtt: Option<Duration>,
@@ -150,9 +150,9 @@ pub struct View {
 /// A controller's window and threshold at some time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Windows {
-    /// The congestion window, in octets.
+    /// The congestion window, in bytes.
     pub cwnd: u32,
-    /// The slow-start threshold, in octets; `u32::MAX` is unbounded.
+    /// The slow-start threshold, in bytes; `u32::MAX` is unbounded.
     pub ssthresh: u32,
 }
 
@@ -161,9 +161,9 @@ pub struct Windows {
 pub enum Usage {
     /// No further segment fitted.
     Full,
-    /// At most so many octets were in flight.
+    /// At most so many bytes were in flight.
     Partial {
-        /// Octets.
+        /// Bytes.
         peak: u32,
     },
 }
@@ -177,15 +177,15 @@ pub enum Repair {
     NewReno,
     /// RFC 6675.
     Sack,
-    /// The first time-out for this octet.
+    /// The first time-out for this byte.
     FirstTimeout,
-    /// A further time-out for the same octet.
+    /// A further time-out for the same byte.
     RepeatedTimeout,
 }
 
 #[cfg(test)]
 impl View {
-    /// Segments of `mss` octets, no limit, and nothing measured yet. A test states what else it is
+    /// Segments of `mss` bytes, no limit, and nothing measured yet. A test states what else it is
     /// about.
     pub(crate) fn of(mss: u32, repair: Repair) -> Self {
         Self {
@@ -217,7 +217,7 @@ impl View {
         }
     }
 
-    /// Octets that slow start adds for `acked` octets (RFC 5681 section 3.1, RFC 3465 section 2.2).
+    /// Bytes that slow start adds for `acked` bytes (RFC 5681 section 3.1, RFC 3465 section 2.2).
     #[inline]
     pub fn slow_start_step(&self, acked: u32) -> u32 {
         let step = match self.byte_counting {
@@ -228,15 +228,15 @@ impl View {
     }
 }
 
-/// A congestion control algorithm. All windows are octets. Defaults do nothing.
+/// A congestion control algorithm. All windows are bytes. Defaults do nothing.
 pub trait Controller: fmt::Debug + Send {
     /// The window.
     fn cwnd(&self) -> u32;
     /// The slow-start threshold; `u32::MAX` is unbounded.
     fn ssthresh(&self) -> u32;
-    /// `acked` new octets were acknowledged outside of recovery.
+    /// `acked` new bytes were acknowledged outside of recovery.
     fn on_ack(&mut self, _now: Instant, _view: &View, _acked: u32) {}
-    /// An acknowledgement has come, in recovery or not, of `acked` new octets; 0 is a duplicate.
+    /// An acknowledgement has come, in recovery or not, of `acked` new bytes; 0 is a duplicate.
     fn on_delivery(&mut self, _now: Instant, _mss: u32, _acked: u32) {}
     /// A round trip was measured.
     fn on_rtt(&mut self, _now: Instant, _view: &View, _rtt: Duration) {}
@@ -299,7 +299,7 @@ pub(crate) enum AnyController {
     Custom(Box<dyn Controller>, AtLeast),
 }
 
-/// Octets of a segment: a window of less would send nothing for ever.
+/// Bytes of a segment: a window of less would send nothing for ever.
 type AtLeast = u32;
 
 impl AnyController {

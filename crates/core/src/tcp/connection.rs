@@ -276,7 +276,7 @@ impl Connection {
     }
 
     /// Queues as much from the front of `data` as the send buffer has room for, without a copy, and
-    /// takes it off `data`; returns how many octets that was. Allowed from SYN-SENT on.
+    /// takes it off `data`; returns how many bytes that was. Allowed from SYN-SENT on.
     pub fn write(&mut self, data: &mut Bytes) -> Result<usize, WriteError> {
         match self.state {
             State::Closed => Err(WriteError::Closed),
@@ -290,7 +290,7 @@ impl Connection {
         }
     }
 
-    /// Takes up to `max` octets in order; `None` when there are none. Opens the window. What has
+    /// Takes up to `max` bytes in order; `None` when there are none. Opens the window. What has
     /// arrived stays readable after the end, unless the end was our [`Connection::abort`].
     #[inline]
     pub fn read(&mut self, max: usize) -> Option<Bytes> {
@@ -299,7 +299,7 @@ impl Connection {
         Some(data)
     }
 
-    /// No more will be written: FIN follows the last octet. The peer may go on sending
+    /// No more will be written: FIN follows the last byte. The peer may go on sending
     /// (half-close).
     ///
     /// Before the handshake is done the FIN waits for it (RFC 9293 section 3.10.4); in SYN-SENT
@@ -339,7 +339,7 @@ impl Connection {
         self.finish(CloseReason::Aborted);
     }
 
-    /// Changes how many octets the receiver holds for the application. The window offered follows,
+    /// Changes how many bytes the receiver holds for the application. The window offered follows,
     /// but its right edge never moves left (RFC 9293 section 3.8.6.2.1).
     ///
     /// [`Config::auto_tune`] no longer changes it.
@@ -349,7 +349,7 @@ impl Connection {
         self.maybe_update_window();
     }
 
-    /// Changes how many octets are kept until they are acknowledged. More makes room at once, which
+    /// Changes how many bytes are kept until they are acknowledged. More makes room at once, which
     /// [`Event::Writable`] tells; less drops nothing, but [`Connection::write`] takes none before
     /// what is there has drained. [`Config::auto_tune`] no longer changes it.
     pub fn set_send_buffer(&mut self, octets: u32) {

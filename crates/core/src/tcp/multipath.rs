@@ -1,5 +1,5 @@
 //! What a connection has beyond TCP while it is a subflow of a Multipath TCP connection (RFC 8684):
-//! options to say, options heard, and where its octets belong.
+//! options to say, options heard, and where its bytes belong.
 //!
 //! The connection above decides what all this means; here it is only carried. One thing is TCP's
 //! own affair: a segment never straddles two mappings that are not contiguous.
@@ -12,11 +12,11 @@ use crate::segment::{
     CapableForm, DataSeqNumber, Dss, Mapping, MpCapable, Mptcp, MptcpOption, SeqNumber, WireDsn,
 };
 
-/// How many octets a data sequence number takes in the options that we write (RFC 8684 section
+/// How many bytes a data sequence number takes in the options that we write (RFC 8684 section
 /// 3.3.1).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DsnWidth {
-    /// 4: enough while less than 2^31 octets are under way.
+    /// 4: enough while less than 2^31 bytes are under way.
     Four,
     /// 8.
     Eight,
@@ -30,7 +30,7 @@ impl DsnWidth {
         }
     }
 
-    /// Octets that a data segment's DSS takes, with padding.
+    /// Bytes that a data segment's DSS takes, with padding.
     pub(crate) const fn overhead(self) -> u16 {
         match self {
             Self::Four => 20,
@@ -79,7 +79,7 @@ pub(crate) struct Incoming {
     pub(crate) window: u32,
     /// SEG.SEQ relative to the peer's initial sequence number.
     pub(crate) seq: u32,
-    /// The octets carried.
+    /// The bytes carried.
     pub(crate) payload: Bytes,
 }
 
@@ -120,7 +120,7 @@ impl Multipath {
         self.probe_due || self.ack.is_none() && (self.data_fin_due || !self.once.is_empty())
     }
 
-    /// The options of a segment with `len` octets of data from `seq` on, which belong at `dsn`.
+    /// The options of a segment with `len` bytes of data from `seq` on, which belong at `dsn`.
     pub(crate) fn of_data(&mut self, seq: SeqNumber, dsn: Option<DataSeqNumber>, len: usize) -> Mptcp {
         let relative = seq.distance(self.iss) as u32;
         let ends = dsn.is_some_and(|dsn| self.data_end == Some(dsn + len as u64));
@@ -193,11 +193,11 @@ impl Multipath {
     }
 }
 
-/// Where the octets of a subflow belong in the data stream: runs, in the order of the subflow.
+/// Where the bytes of a subflow belong in the data stream: runs, in the order of the subflow.
 #[derive(Debug)]
 pub(crate) struct SendMap {
     runs: VecDeque<Run>,
-    /// The first octet of the subflow, whose segment has less room (an MP_CAPABLE in place of a
+    /// The first byte of the subflow, whose segment has less room (an MP_CAPABLE in place of a
     /// DSS).
     tight: Option<SeqNumber>,
 }
@@ -220,7 +220,7 @@ impl SendMap {
         Self { runs: VecDeque::new(), tight }
     }
 
-    /// The next `len` octets of the subflow begin at `seq` and belong at `dsn`.
+    /// The next `len` bytes of the subflow begin at `seq` and belong at `dsn`.
     pub(crate) fn push(&mut self, seq: SeqNumber, dsn: DataSeqNumber, len: u32) {
         if let Some(last) = self.runs.back_mut()
             && last.end() == seq
@@ -244,22 +244,22 @@ impl SendMap {
         self.runs.get(i).filter(|run| run.seq.le(seq))
     }
 
-    /// Octets from `seq` on that one mapping covers, at most `most`; a whole segment has `mss`.
+    /// Bytes from `seq` on that one mapping covers, at most `most`; a whole segment has `mss`.
     pub(crate) fn limit(&self, seq: SeqNumber, most: u32, mss: u32) -> u32 {
         let tight = mss.saturating_sub(TIGHTER).max(1);
         let most = if self.tight == Some(seq) { most.min(tight) } else { most };
         self.find(seq).map_or(most, |run| (run.end().distance(seq).max(0) as u32).min(most))
     }
 
-    /// Where the octet at `seq` belongs.
+    /// Where the byte at `seq` belongs.
     pub(crate) fn dsn(&self, seq: SeqNumber) -> Option<DataSeqNumber> {
         self.find(seq).map(|run| run.dsn + seq.distance(run.seq).max(0) as u64)
     }
 }
 
-/// An MP_CAPABLE with data takes 24 octets with padding, a short DSS 20.
+/// An MP_CAPABLE with data takes 24 bytes with padding, a short DSS 20.
 pub(crate) const TIGHTER: u32 = 4;
-/// Octets of options beside timestamps (RFC 7323 appendix A).
+/// Bytes of options beside timestamps (RFC 7323 appendix A).
 const ROOM: usize = 28;
 /// The window on the level of the subflow: there is only one, of the connection above, which sends
 /// nothing past it.

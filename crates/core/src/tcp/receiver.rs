@@ -50,7 +50,7 @@ pub(crate) struct Receiver {
     /// As [`Config::ack_gaps`].
     tells_gaps: bool,
     received: u64,
-    /// The window of the connection of which this is a subflow, in octets.
+    /// The window of the connection of which this is a subflow, in bytes.
     shared: Option<u32>,
 }
 
@@ -69,16 +69,16 @@ enum Fin {
 pub(crate) enum Arrival {
     /// Nothing in order.
     Nothing,
-    /// Octets in order.
+    /// Bytes in order.
     Data,
-    /// The end of the stream, with or without octets before it.
+    /// The end of the stream, with or without bytes before it.
     End,
 }
 
 impl Receiver {
     pub(crate) fn new(config: &Config) -> Self {
         // By our own segment size: one that the peer can choose would have us keep a packet for a
-        // few octets.
+        // few bytes.
         let mss = u32::from(config.mss.max(1));
         let mut reassembly = Reassembly::default();
         reassembly.set_mss(mss);
@@ -192,13 +192,13 @@ impl Receiver {
         }
     }
 
-    /// Octets in order are with the connection above.
+    /// Bytes in order are with the connection above.
     pub(crate) fn drop_ready(&mut self) {
         self.ready.clear();
         self.ready_len = 0;
     }
 
-    /// Free octets; negative after the buffer was shrunk or the window rounded up.
+    /// Free bytes; negative after the buffer was shrunk or the window rounded up.
     #[inline]
     fn free(&self) -> i64 {
         i64::from(self.buffer) - i64::from(self.ready_len)
@@ -233,7 +233,7 @@ impl Receiver {
     }
 
     /// The text of an acceptable segment (RFC 9293 section 3.10.7.4, seventh and eighth): what lies
-    /// outside of the window is cut off. `sack` octets of SACK blocks came beside it.
+    /// outside of the window is cut off. `sack` bytes of SACK blocks came beside it.
     pub(crate) fn receive(
         &mut self,
         now: Instant,
@@ -336,7 +336,7 @@ impl Receiver {
         push_joined(&mut self.ready, data, self.small);
     }
 
-    /// Up to `max` octets from the front.
+    /// Up to `max` bytes from the front.
     #[inline]
     pub(crate) fn read(&mut self, max: usize) -> Option<Bytes> {
         let front = self.ready.front_mut()?;
@@ -405,7 +405,7 @@ impl Receiver {
         self.reassembly.blocks()
     }
 
-    /// Octets are held out of order.
+    /// Bytes are held out of order.
     #[inline]
     pub(crate) fn has_holes(&self) -> bool {
         !self.reassembly.is_empty()
@@ -450,8 +450,8 @@ impl Receiver {
     }
 }
 
-/// Appends a chunk, or copies it into the last one if both are small: a peer that sends octet by
-/// octet would have us keep a packet for each.
+/// Appends a chunk, or copies it into the last one if both are small: a peer that sends byte by
+/// byte would have us keep a packet for each.
 #[inline]
 pub(crate) fn push_joined(queue: &mut VecDeque<Bytes>, data: Bytes, small: usize) {
     if data.len() < small

@@ -129,6 +129,6 @@ fn len(block: &SackBlock) -> u32 {
 
 /// RFC 5681 section 3.2, RFC 6675 section 2.
 pub(crate) const DUP_THRESH: u32 = 3;
-/// Octets from the acknowledgement to the furthest duplicate, well below half of the sequence
+/// Bytes from the acknowledgement to the furthest duplicate, well below half of the sequence
 /// space.
 const REACH: u32 = 1 << 30;

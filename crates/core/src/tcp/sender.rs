@@ -3,13 +3,13 @@
 //!
 //! * [`ack`]: what an acknowledgement means (RFC 5681, 6582, 6675).
 //! * [`ecn`]: marks (RFC 3168).
-//! * [`output`]: which octets leave next, and whether they may (RFC 9293 section 3.8.6.2.1, Nagle).
+//! * [`output`]: which bytes leave next, and whether they may (RFC 9293 section 3.8.6.2.1, Nagle).
 //! * [`pacing`]: when data may leave; [`sampling`]: how fast the path delivers
 //!   (draft-ietf-ccwg-bbr).
 //! * [`undo`]: losses that were none (RFC 3522, 4015, 5682).
 //! * [`timer`]: retransmission and persist timer (RFC 6298, RFC 9293 section 3.8.6.1).
 //!
-//! In sequence space the stream is the SYN, the octets written and, once closed, the FIN.
+//! In sequence space the stream is the SYN, the bytes written and, once closed, the FIN.
 
 mod ack;
 mod delivery;
@@ -62,7 +62,7 @@ pub(crate) struct Sender {
     una: SeqNumber,
     /// SND.NXT, just past the highest byte ever sent.
     max: SeqNumber,
-    /// Sequence number of the first octet in `queue`.
+    /// Sequence number of the first byte in `queue`.
     base: SeqNumber,
     queue: SendQueue,
     end: StreamEnd,
@@ -80,7 +80,7 @@ pub(crate) struct Sender {
     dup_acks: u32,
     /// What was in flight at the first of them.
     flight_before: u32,
-    /// What duplicate acknowledgements add to the window, in octets.
+    /// What duplicate acknowledgements add to the window, in bytes.
     inflation: u32,
     /// SND.UNA is to be sent again out of turn.
     resend: Resend,
@@ -110,7 +110,7 @@ pub(crate) struct Sender {
     first_syn: Instant,
     counts: Counts,
     delivery: Delivery,
-    /// Where our octets belong, if this is a subflow.
+    /// Where our bytes belong, if this is a subflow.
     map: Option<Box<SendMap>>,
     /// The owner has more for us than is in the queue.
     more: bool,
@@ -259,7 +259,7 @@ impl Sender {
         self.flight.rate = self.congestion.wants_samples().then(Box::default);
     }
 
-    /// Accepts octets up to the size of the send buffer; returns how many, taken from the front of
+    /// Accepts bytes up to the size of the send buffer; returns how many, taken from the front of
     /// `data`.
     pub(crate) fn write(&mut self, data: &mut Bytes) -> usize {
         self.check_app_limited();
@@ -271,7 +271,7 @@ impl Sender {
         n
     }
 
-    /// How many octets are kept at most from now on. What is there stays; true if there is room
+    /// How many bytes are kept at most from now on. What is there stays; true if there is room
     /// that was not there.
     pub(crate) fn set_buffer(&mut self, octets: u32) -> bool {
         let had = self.queue.len() < self.buffer();
@@ -279,17 +279,17 @@ impl Sender {
         !had && self.queue.len() < self.buffer()
     }
 
-    /// Octets that are kept at most.
+    /// Bytes that are kept at most.
     pub(crate) fn buffer(&self) -> u32 {
         self.config.send_buffer.min(MAX_BUFFER)
     }
 
-    /// Octets written and not acknowledged.
+    /// Bytes written and not acknowledged.
     pub(crate) fn buffered(&self) -> u32 {
         self.queue.len()
     }
 
-    /// From now on octets belong where the map says; `None` is plain TCP.
+    /// From now on bytes belong where the map says; `None` is plain TCP.
     pub(crate) fn set_map(&mut self, map: Option<SendMap>) {
         self.map = map.map(Box::new);
     }
@@ -305,7 +305,7 @@ impl Sender {
         self.window.max = octets;
     }
 
-    /// As [`Sender::write`], for octets that belong at `dsn`, whatever the size of the buffer;
+    /// As [`Sender::write`], for bytes that belong at `dsn`, whatever the size of the buffer;
     /// returns the sequence number past them.
     pub(crate) fn write_mapped(&mut self, dsn: DataSeqNumber, data: Bytes) -> SeqNumber {
         self.check_app_limited();
@@ -317,13 +317,13 @@ impl Sender {
         seq + len
     }
 
-    /// Where the octet at `seq` belongs.
+    /// Where the byte at `seq` belongs.
     #[inline]
     pub(crate) fn dsn(&self, seq: SeqNumber) -> Option<DataSeqNumber> {
         self.map.as_ref()?.dsn(seq)
     }
 
-    /// Octets that would leave at once if they were written now: none while others are sent again,
+    /// Bytes that would leave at once if they were written now: none while others are sent again,
     /// or wait, unless it takes them ahead.
     pub(crate) fn room(&self, now: Instant) -> u32 {
         let waiting = self.unsent();
@@ -340,7 +340,7 @@ impl Sender {
         self.config.push == Push::Window && self.phase == Phase::Open && !self.is_paced()
     }
 
-    /// What the congestion window leaves beside the octets in flight.
+    /// What the congestion window leaves beside the bytes in flight.
     pub(super) fn window_left(&self) -> u32 {
         match self.phase {
             Phase::Sack => {
@@ -365,7 +365,7 @@ impl Sender {
         matches!(self.phase, Phase::Open | Phase::Loss) && self.flight.lost() > 0
     }
 
-    /// All octets from `seq` to `end` are acknowledged or reported.
+    /// All bytes from `seq` to `end` are acknowledged or reported.
     pub(crate) fn has_delivered(&self, seq: SeqNumber, end: SeqNumber) -> bool {
         let seq = seq.max(self.una);
         seq.ge(end) || self.flight.reported(seq, end) == end.distance(seq) as u32
@@ -376,7 +376,7 @@ impl Sender {
         self.congestion.set_coupling(coupling);
     }
 
-    /// FIN follows the last octet.
+    /// FIN follows the last byte.
     pub(crate) fn finish(&mut self) {
         self.end = StreamEnd::Fin;
     }
@@ -399,7 +399,7 @@ impl Sender {
         self.una
     }
 
-    /// Just past the highest octet ever sent.
+    /// Just past the highest byte ever sent.
     #[inline]
     pub(crate) fn max(&self) -> SeqNumber {
         self.max
@@ -426,7 +426,7 @@ impl Sender {
         self.mss
     }
 
-    /// Options take this number of octets more of the next segment, less than the MSS.
+    /// Options take this number of bytes more of the next segment, less than the MSS.
     #[inline]
     pub(crate) fn reserve(&mut self, octets: u32) {
         self.reserved = octets;
@@ -446,7 +446,7 @@ impl Sender {
         self.counts
     }
 
-    /// Octets per second that were acknowledged over the last round trip.
+    /// Bytes per second that were acknowledged over the last round trip.
     pub(crate) fn delivery_rate(&self) -> Option<u64> {
         self.delivery.rate()
     }
@@ -494,7 +494,7 @@ impl Sender {
         }
     }
 
-    /// Octets written and never sent.
+    /// Bytes written and never sent.
     pub(crate) fn unsent(&self) -> u32 {
         self.data_end().distance(self.max.max(self.base)).max(0) as u32
     }
@@ -512,7 +512,7 @@ impl Sender {
         }
     }
 
-    /// W_max of the papers, in octets.
+    /// W_max of the papers, in bytes.
     #[inline]
     fn limit(&self) -> u32 {
         self.config.window_limit.map_or(u32::MAX, |n| n.max(1).saturating_mul(self.mss))
@@ -525,7 +525,7 @@ impl Sender {
         }
     }
 
-    /// A controller's view when `in_flight` octets were out.
+    /// A controller's view when `in_flight` bytes were out.
     #[inline]
     fn view(&self, in_flight: u32, repair: Repair) -> View {
         View {
@@ -575,7 +575,7 @@ impl Sender {
     }
 }
 
-/// A controller at the start, with a window of `cwnd` octets; random choices of it follow from
+/// A controller at the start, with a window of `cwnd` bytes; random choices of it follow from
 /// `seq`.
 fn controller(config: &Config, cwnd: u32, mss: u32, seq: SeqNumber) -> AnyController {
     let ssthresh = config.initial_ssthresh.unwrap_or(u32::MAX);

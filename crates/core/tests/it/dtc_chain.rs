@@ -138,8 +138,8 @@ fn table_4_flying_start_shortens_short_transfers() {
     }
 }
 
-/// Whatever happens on the way, every octet arrives once and in order, and the transfer ends. The
-/// receiver of the chain compares every octet; what it delivers, it delivers once.
+/// Whatever happens on the way, every byte arrives once and in order, and the transfer ends. The
+/// receiver of the chain compares every byte; what it delivers, it delivers once.
 #[test]
 fn random_chains_deliver_everything_and_end() {
     let mut prng = Prng::new(0x0d7c);

@@ -37,7 +37,7 @@ fn back() -> FlowKey {
     FlowKey { source: address(2), destination: address(1) }
 }
 
-/// The first octet of the n-th data segment, from 1.
+/// The first byte of the n-th data segment, from 1.
 fn at(n: u32) -> SeqNumber {
     SeqNumber(ISN + 1 + (n - 1) * MSS)
 }

@@ -489,7 +489,7 @@ impl Sender {
 /// Buffers what is out of order, reports it by SACK, acknowledges at once (erratum D22).
 #[derive(Default)]
 struct Receiver {
-    /// Octets delivered in order.
+    /// Bytes delivered in order.
     next: u32,
     held: BTreeMap<u32, Bytes>,
     sack: bool,

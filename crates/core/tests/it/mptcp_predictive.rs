@@ -7,7 +7,7 @@ use anabranch_core::time::{Duration, Instant};
 use anabranch_testkit::prng::Prng;
 use bytes::Bytes;
 
-/// Seconds until the last octet is there, on average over so many games of chance.
+/// Seconds until the last byte is there, on average over so many games of chance.
 fn completion(paths: &[Path], scheduler: SchedulerKind, octets: usize, games: u64) -> f64 {
     let tcp = tcp::Config { mss: 1000, ..tcp::Config::default() };
     let config = Config { scheduler, tcp, ..Config::default() };

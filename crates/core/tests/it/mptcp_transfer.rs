@@ -29,7 +29,7 @@ fn config(scheduler: SchedulerKind) -> Config {
     Config { scheduler, tcp: tcp::Config { mss: 1000, ..tcp::Config::modern() }, ..Config::default() }
 }
 
-/// A world that sends `up` and `down` octets and closes; both must arrive.
+/// A world that sends `up` and `down` bytes and closes; both must arrive.
 fn exchange(world: &mut World, up: usize, down: usize, seconds: u64) {
     let (there, back) = (octets(1, up), octets(2, down));
     world.client.outbox = there.clone();
@@ -156,7 +156,7 @@ fn a_path_that_is_held_back_does_not_wait_for_its_acknowledgement() {
     world.client.outbox = data.clone();
     assert!(world.run_until(Instant::ZERO + Duration::from_secs(60), |w| w.server.inbox.len() == data.len()));
     assert!(world.server.inbox == data);
-    // Over 8 s the slow path can carry 100,000 octets.
+    // Over 8 s the slow path can carry 100,000 bytes.
     let slow = world.client.mptcp().subflow_info(SubflowId(1)).expect("it was opened");
     assert!(slow.bytes_assigned > 50_000, "{} octets in {}", slow.bytes_assigned, world.now);
 }

@@ -5,7 +5,7 @@ use anabranch_core::time::Duration;
 use anabranch_testkit::rdca::{Link, Source, World};
 
 struct Figures {
-    /// Octets of payload per second, of each sender.
+    /// Bytes of payload per second, of each sender.
     rates: Vec<f64>,
     delay: f64,
     control: f64,

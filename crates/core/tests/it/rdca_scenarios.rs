@@ -198,7 +198,7 @@ fn h13_the_first_snack_begins_the_controlled_phase_at_w_by_rtt() {
     assert_eq!(sender.info().phase, Phase::Start);
     sender.handle_message(at(200), &snack(0, &[(0, 1)], at(200)));
     let info = sender.info();
-    // 2 packets of 300 octets in 100 ms, not the reported 6000 octets a second.
+    // 2 packets of 300 bytes in 100 ms, not the reported 6000 bytes a second.
     assert_eq!((info.phase, info.rate, info.window), (Phase::Controlled, 6000, 2));
 }
 
@@ -211,7 +211,7 @@ fn h7_h8_a_notification_sets_rate_and_window_and_the_window_follows() {
     sender.handle_message(at(200), &Message::Congestion(congestion));
     let info = sender.info();
     assert_eq!((info.phase, info.rate, info.window, info.rtt), (Phase::Controlled, 30_000, 20, ms(200)));
-    // H9: one octet a second more each 10 ms: after 30 s 33,000, and the window is recomputed.
+    // H9: one byte a second more each 10 ms: after 30 s 33,000, and the window is recomputed.
     for i in 1..=30 {
         sender.write(at(200 + 1000 * i), packet(0)).unwrap();
         run(&mut sender, at(200 + 1000 * i), at(200 + 1000 * i));

@@ -51,7 +51,7 @@ fn any_op() -> impl Strategy<Value = Op> {
 struct Harness {
     scene: Scene,
     now: Instant,
-    /// The next octet that the peer has not been acknowledged, and the right edge it was offered.
+    /// The next byte that the peer has not been acknowledged, and the right edge it was offered.
     expects: SeqNumber,
     edge: Option<SeqNumber>,
     shift: u8,

@@ -75,7 +75,7 @@ fn send_mss(ours: u16, mss: Option<u16>) -> [u16; 2] {
     })
 }
 
-/// A floor for what a peer can ask for: segments of one octet are 40 octets of header
+/// A floor for what a peer can ask for: segments of one byte are 40 bytes of header
 /// (CVE-2019-11479).
 #[test]
 fn peers_mss_has_a_floor() {

@@ -303,7 +303,7 @@ fn zero_window_acknowledgements_keep_to_what_the_peer_expects() {
 
 #[test]
 fn zero_window_probes_of_both_ends_do_not_blind_them() {
-    // The peer probes with octet 501, which we take; its ACK of our probe then seems one octet old.
+    // The peer probes with byte 501, which we take; its ACK of our probe then seems one byte old.
     check(
         Scene::established(plain()).quietly("0 < . 501:501 ack 1001 win 0\n0 write 1500"),
         "1.1 < . 501:502 ack 1001 win 0

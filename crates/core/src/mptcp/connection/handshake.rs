@@ -307,7 +307,7 @@ impl Connection {
     }
 
     /// The peer's key, on SYN/ACK or on the third segment (or the data that repeats it). `window`
-    /// is that segment's, in octets: it counts from the first octet of data.
+    /// is that segment's, in bytes: it counts from the first byte of data.
     pub(super) fn learn(&mut self, index: usize, capable: &MpCapable, window: u32) {
         let sender = match (capable.form, self.remote) {
             (_, Some(_)) | (CapableForm::Syn, None) => return,
@@ -383,7 +383,7 @@ impl Connection {
         }
     }
 
-    /// Plain TCP from now on. `window` is what the peer has offered in octets, if a segment has
+    /// Plain TCP from now on. `window` is what the peer has offered in bytes, if a segment has
     /// told.
     pub(super) fn fall_back(&mut self, window: Option<u32>) {
         if self.mode == Mode::Plain {

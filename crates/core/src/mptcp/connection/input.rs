@@ -239,7 +239,7 @@ impl Connection {
         }
     }
 
-    /// Whether data that follows upon a hole is acknowledged at once, where that many octets were
+    /// Whether data that follows upon a hole is acknowledged at once, where that many bytes were
     /// held behind it: the window on all subflows depends on it. A peer that says itself when it
     /// wants an acknowledgement waits for one only if its window is small.
     fn tells_of_holes(&self, held: u64) -> bool {

@@ -9,7 +9,7 @@ use crate::tcp::{self, CloseReason, Coupling};
 use crate::time::{Duration, Instant};
 
 impl Connection {
-    /// No more will be written: DATA_FIN follows the last octet. The peer may go on sending
+    /// No more will be written: DATA_FIN follows the last byte. The peer may go on sending
     /// (half-close).
     pub fn close(&mut self, now: Instant) {
         if self.tx.is_closed() || self.over.is_some() {

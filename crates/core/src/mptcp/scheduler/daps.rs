@@ -23,7 +23,7 @@ impl Scheduler for Daps {
     }
 }
 
-/// Octets that `fast` delivers before a segment that `slow` sends now arrives.
+/// Bytes that `fast` delivers before a segment that `slow` sends now arrives.
 fn delivers_before(fast: &PathView, slow: &PathView) -> u64 {
     let ahead = slow.rtt.saturating_sub(fast.rtt).as_nanos() / 2;
     let octets = u128::from(fast.cwnd) * u128::from(ahead) / u128::from(fast.rtt.as_nanos().max(1));

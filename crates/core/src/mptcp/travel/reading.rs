@@ -137,7 +137,7 @@ pub enum Service {
     Transmission,
 }
 
-/// M12: the time of octets on the air.
+/// M12: the time of bytes on the air.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OctetTime {
     /// `8 L / B`

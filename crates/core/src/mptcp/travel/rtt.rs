@@ -34,7 +34,7 @@ pub struct CsmaLink {
 }
 
 impl CsmaLink {
-    /// SUN-FSK at 100 kbit/s, as in section VIII: periods of 1.08 ms, 1 ms of turnaround, 13 octets
+    /// SUN-FSK at 100 kbit/s, as in section VIII: periods of 1.08 ms, 1 ms of turnaround, 13 bytes
     /// of acknowledgement.
     pub fn fsk100(busy: Busy) -> Self {
         Self {
@@ -48,7 +48,7 @@ impl CsmaLink {
     }
 
     /// O-QPSK at 250 kbit/s in the 2.4 GHz band: periods of 20 and 12 symbols of turnaround of 16
-    /// us each, 11 octets of acknowledgement with its preamble.
+    /// us each, 11 bytes of acknowledgement with its preamble.
     pub fn oqpsk250(busy: Busy) -> Self {
         Self {
             bandwidth: 250e3,
@@ -97,7 +97,7 @@ pub struct Transmitter {
     pub capacity: Option<u32>,
 }
 
-/// Octets on the air.
+/// Bytes on the air.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sizes {
     /// HS, the headers of a packet, which is |SYN| and |ACK| too; 1..=65535.
@@ -109,7 +109,7 @@ pub struct Sizes {
 }
 
 impl Sizes {
-    /// Headers of 40 octets, and queues full of data packets.
+    /// Headers of 40 bytes, and queues full of data packets.
     pub const fn of_payload(payload: u32) -> Self {
         Self { header: 40, payload, queued: payload.saturating_add(40) }
     }
@@ -301,7 +301,7 @@ impl Link {
         }
     }
 
-    /// Seconds that `count` octets take on the air.
+    /// Seconds that `count` bytes take on the air.
     fn octets(&self, count: u32, reading: OctetTime) -> f64 {
         let units = match reading {
             OctetTime::Bits => 8.0,

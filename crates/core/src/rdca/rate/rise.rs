@@ -7,7 +7,7 @@ use crate::time::{Duration, Instant};
 /// A rate that rises.
 #[derive(Clone, Debug)]
 pub(super) struct Rise {
-    /// Octets per second.
+    /// Bytes per second.
     pub rate: u32,
     /// The rate after the last cut.
     from: u32,
@@ -136,7 +136,7 @@ impl Rise {
         Stretch { every, step, ends, below }
     }
 
-    /// How many octets per second the rate rises in how long.
+    /// How many bytes per second the rate rises in how long.
     fn speed(&self, config: &SenderConfig, stage: u64) -> (Duration, u64) {
         let every = config.raise_every.max(TICK);
         match config.acceleration.and_then(|acceleration| acceleration.part) {

@@ -19,7 +19,7 @@ fn snack(missing: u32, share: u32) -> Snack {
     Snack { report: report(100_000, share), missing: ranges }
 }
 
-/// A sender that has come to 3000 octets a second, ten packets, and has sent for a while.
+/// A sender that has come to 3000 bytes a second, ten packets, and has sent for a while.
 fn at_ten_a_second(config: &SenderConfig) -> RateControl {
     let mut control = RateControl::new(at(0), config, Duration::from_millis(50));
     control.notified(at(0), config, &report(100_000, 0), false);
@@ -67,7 +67,7 @@ fn the_rate_stays_below_that_of_a_broken_path_for_a_minute() {
         control.grow(at(4000 + 1000 * seconds), &config, true);
         control.rate(&config)
     };
-    // 85 % of 3000 octets a second is soon reached.
+    // 85 % of 3000 bytes a second is soon reached.
     assert!((2550..=2700).contains(&after(30)), "{}", after(30));
     assert!((2550..=3150).contains(&after(60)), "{}", after(60));
     // Then 1/32, 2/32, 4/32, 8/32 of 2100 in the first four seconds: 15 in all.
@@ -85,7 +85,7 @@ fn nothing_rises_while_nothing_can_be_sent() {
     assert!(control.rate(&config) <= before + 80, "{before} {}", control.rate(&config));
 }
 
-/// The rate some seconds after a SNACK, with a rise of 100 octets a second each second, and caution
+/// The rate some seconds after a SNACK, with a rise of 100 bytes a second each second, and caution
 /// for a minute.
 fn seconds_after(snack: &Snack, seconds: u64) -> u32 {
     let ours = SenderConfig::default();
@@ -131,9 +131,9 @@ fn many_losses_slow_the_rise_and_single_ones_do_not() {
 
 #[test]
 fn the_slow_rise_is_around_the_share() {
-    // 250 ms: 1200 octets a second. From there it rises slowly, though this sender used 3000.
+    // 250 ms: 1200 bytes a second. From there it rises slowly, though this sender used 3000.
     assert!((1200..=1220).contains(&seconds_after(&snack(3, 250_000), 5)), "no more than the share");
-    // 60 ms: 5000 octets a second. To 85 % of it the rise is fast.
+    // 60 ms: 5000 bytes a second. To 85 % of it the rise is fast.
     let fast = seconds_after(&snack(3, 60_000), 10);
     assert!((3890..=4010).contains(&fast), "{fast}");
     let slow = seconds_after(&snack(3, 60_000), 30) - seconds_after(&snack(3, 60_000), 20);

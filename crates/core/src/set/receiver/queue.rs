@@ -45,7 +45,7 @@ struct Waiting {
 }
 
 impl Queue {
-    /// Octets for each who waits.
+    /// Bytes for each who waits.
     pub(super) const ENTRY: usize = size_of::<Waiting>();
 
     /// At most `most` wait. Their memory is taken now, so that it never grows.

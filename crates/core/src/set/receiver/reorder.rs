@@ -10,10 +10,10 @@ use bytes::Bytes;
 use super::ReceiverConfig;
 use crate::set::ranges::RangeSet;
 
-/// Octets that come out of a ring at once, at most: what is copied for it is soon gone again.
+/// Bytes that come out of a ring at once, at most: what is copied for it is soon gone again.
 const FROM_RING: u64 = 256;
 
-/// How octets are kept that wait for those before them.
+/// How bytes are kept that wait for those before them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Holding {
     /// Each piece as it came, without a copy. A small one may keep alive all that was read with it.
@@ -25,12 +25,12 @@ pub enum Holding {
     Ring,
 }
 
-/// The octets themselves; where they belong is in [`Reorder`].
+/// The bytes themselves; where they belong is in [`Reorder`].
 #[derive(Debug)]
 pub(super) enum Waiting {
     /// By offset; pieces do not overlap.
     Pieces(BTreeMap<u64, Bytes>),
-    /// The octet at offset `i` of the file is at `i` modulo the length.
+    /// The byte at offset `i` of the file is at `i` modulo the length.
     Ring(Box<[u8]>),
 }
 
@@ -65,7 +65,7 @@ impl Waiting {
         }
     }
 
-    /// The octets from `at` on, at least one and not past `end`.
+    /// The bytes from `at` on, at least one and not past `end`.
     fn take(&mut self, at: u64, end: u64) -> Option<Bytes> {
         match self {
             Self::Pieces(pieces) => {
@@ -80,7 +80,7 @@ impl Waiting {
     }
 }
 
-/// Where `n` octets from `at` on lie in a ring, which has room for them: up to its end, and from
+/// Where `n` bytes from `at` on lie in a ring, which has room for them: up to its end, and from
 /// its beginning.
 fn parts(ring: &[u8], at: u64, n: usize) -> (core::ops::Range<usize>, core::ops::Range<usize>) {
     let size = ring.len();
@@ -98,14 +98,14 @@ pub(super) struct Reorder {
     pieces: usize,
     /// All that has come, delivered or not.
     arrived: RangeSet,
-    /// All before this octet has come.
+    /// All before this byte has come.
     delivered: u64,
-    /// All before this octet has been popped.
+    /// All before this byte has been popped.
     popped: u64,
 }
 
 impl Reorder {
-    /// Of a file whose octets before `from` are there already.
+    /// Of a file whose bytes before `from` are there already.
     pub(super) fn resume(length: u64, config: &ReceiverConfig, from: u64) -> Self {
         let mut arrived = match config.holding {
             Holding::Pieces => RangeSet::new(),
@@ -127,7 +127,7 @@ impl Reorder {
         self.delivered == self.length
     }
 
-    /// Octets that wait.
+    /// Bytes that wait.
     pub(super) fn held(&self) -> u64 {
         self.arrived.octets() - self.delivered
     }
@@ -137,7 +137,7 @@ impl Reorder {
         self.arrived.as_slice().iter().copied().filter(|r| r.start > self.delivered)
     }
 
-    /// How many octets at `offset` the buffer has room for.
+    /// How many bytes at `offset` the buffer has room for.
     pub(super) fn room_from(&self, offset: u64) -> usize {
         usize::try_from(self.popped.saturating_add(self.buffer).saturating_sub(offset)).unwrap_or(usize::MAX)
     }
@@ -178,7 +178,7 @@ impl Reorder {
         }
     }
 
-    /// The next octets in order.
+    /// The next bytes in order.
     pub(super) fn pop(&mut self, waiting: &mut Waiting) -> Option<Bytes> {
         let piece = waiting.take(self.popped, self.delivered)?;
         self.popped += piece.len() as u64;
@@ -228,7 +228,7 @@ mod tests {
             prop_assert_eq!(reorder.held(), 0);
         }
 
-        /// Octets one by one, anywhere: what is held stays bounded, and the file comes
+        /// Bytes one by one, anywhere: what is held stays bounded, and the file comes
         /// nevertheless.
         #[test]
         fn no_more_pieces_wait_than_may(

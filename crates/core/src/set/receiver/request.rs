@@ -48,7 +48,7 @@ impl Receiver {
         self.asking.as_mut()?.request.manifest.take()
     }
 
-    /// The owner lets `transfer` in and has its octets before `from` already: none of them is
+    /// The owner lets `transfer` in and has its bytes before `from` already: none of them is
     /// delivered. Nothing happens if it is not the one that waits.
     pub fn grant(&mut self, now: Instant, transfer: TransferId, from: u64) {
         let Some(Asking { mut request, stream, behind }) = self.take_asking(transfer) else { return };

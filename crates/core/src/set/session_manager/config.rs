@@ -86,7 +86,7 @@ pub struct SenderConfig {
     /// times this. Also a fifth of the longest time that a copy behind the request keeps sessions
     /// waiting without progress.
     pub patience: Duration,
-    /// A session with octets on its way that is silent for so long is passed over, and its octets
+    /// A session with bytes on its way that is silent for so long is passed over, and its bytes
     /// travel again; 8 request times if that is more, up to five times this, and never less than
     /// four times what its chunks take. After four times that, it is closed, if another is alive.
     pub silence: Duration,
@@ -145,7 +145,7 @@ impl Default for SenderConfig {
 
 impl SenderConfig {
     /// SET as printed: data after the SETACK, window striping, no re-injection. Acknowledgements of
-    /// the session layer stay, since without them a lost gateway would lose octets.
+    /// the session layer stay, since without them a lost gateway would lose bytes.
     pub fn paper() -> Self {
         Self {
             start: Start::AfterSetAck,

@@ -22,7 +22,7 @@ pub(super) struct Control {
     tries: u32,
     /// When this try is given up or, without a stream, the next begins.
     deadline: Instant,
-    /// Octets that TCP has not got rid of.
+    /// Bytes that TCP has not got rid of.
     backlog: u32,
     /// What the node has said on this stream that it has already.
     has: Option<Ack>,
@@ -46,7 +46,7 @@ enum Copying {
 pub(super) struct Copy {
     pub(super) stream: StreamId,
     decoder: Decoder,
-    /// Octets that TCP has not got rid of.
+    /// Bytes that TCP has not got rid of.
     backlog: u32,
     /// No session is opened before that; `None`: the copy was waited for long enough.
     until: Option<Instant>,
@@ -436,12 +436,12 @@ impl Sender {
     }
 }
 
-/// One past the last octet that an acknowledgement speaks of.
+/// One past the last byte that an acknowledgement speaks of.
 pub(super) fn ack_end(ack: &Ack) -> u64 {
     ack.held.last().map_or(ack.delivered, |range| range.end)
 }
 
-/// Copies up to this many octets share a segment with the request.
+/// Copies up to this many bytes share a segment with the request.
 const SHORT_COPY: u64 = 128;
 /// The shortest time that a sender waits for a copy: a node may have to write the file to a slow
 /// disk first.

@@ -1,4 +1,4 @@
-//! What SET does beyond the paper when a session disappoints: octets of a lost or silent session
+//! What SET does beyond the paper when a session disappoints: bytes of a lost or silent session
 //! travel again on the others, and an idle session carries a copy of the chunk that holds up the
 //! rest.
 
@@ -15,7 +15,7 @@ use crate::set::tcp_manager::{Chunk, Ending, State, TcpManager};
 use crate::time::{Duration, Instant};
 
 impl Sender {
-    /// The octets on `index`'s way that the node does not have are free to be given to others.
+    /// The bytes on `index`'s way that the node does not have are free to be given to others.
     pub(super) fn take_back(&mut self, index: usize) {
         let Self { sessions, unassigned, acknowledged, .. } = self;
         for chunk in &sessions[index].chunks {
@@ -69,7 +69,7 @@ impl Sender {
             .then(|| session.called + (self.config.patience * 5).max(self.request_time * 8))
     }
 
-    /// How long a session with octets on its way may be silent.
+    /// How long a session with bytes on its way may be silent.
     fn silence_of(&self, session: &TcpManager) -> Duration {
         let usual =
             session.estimate.latency().unwrap_or(self.request_time) + session.estimate.variation() * 4;
@@ -90,7 +90,7 @@ impl Sender {
     }
 
     pub(super) fn silence_timeout(&self) -> Option<Instant> {
-        // The last one alive has nobody to leave its octets to: TCP and the stall time-out judge
+        // The last one alive has nobody to leave its bytes to: TCP and the stall time-out judge
         // it.
         if self.sessions.iter().filter(|s| s.is_alive()).count() < 2 && self.waiting.is_empty() {
             return None;
@@ -164,7 +164,7 @@ impl Sender {
         }
     }
 
-    /// Copies the first octets that the node lacks before new ones are given out, if that clearly
+    /// Copies the first bytes that the node lacks before new ones are given out, if that clearly
     /// helps: the others are running into the end of the node's buffer.
     pub(super) fn rescue_late(&mut self, now: Instant) {
         if self.config.reinjection == Reinjection::Off {
@@ -233,8 +233,8 @@ impl Sender {
         now.saturating_since(chunk.stamp.expected) > promised / 4
     }
 
-    /// Once another session is open, one that has been given octets early and is not open half as
-    /// long again after its call keeps nobody waiting: its octets travel again.
+    /// Once another session is open, one that has been given bytes early and is not open half as
+    /// long again after its call keeps nobody waiting: its bytes travel again.
     pub(super) fn pass_over_unopened(&mut self, now: Instant) {
         let Some(fastest) = self.sessions.iter().filter_map(|s| s.establishment).min() else { return };
         let overdue = |s: &TcpManager| {

@@ -17,7 +17,7 @@ const PROBE_CHUNKS: u64 = 4;
 /// Divisor of what is left: the part that a leading session may have on its way beyond what its
 /// path needs, if it is the only one selected, and a quarter of that with each more.
 const LATE_PART: u64 = 8;
-/// Round trips' worth of octets that a leading session may have on its way while others have not
+/// Round trips' worth of bytes that a leading session may have on its way while others have not
 /// shown that they are slower. Any may seem to lead then, and what a slow one has on its way holds
 /// up all others.
 const UNSURE: u64 = 8;
@@ -93,7 +93,7 @@ impl Sender {
         alive.max_by_key(|(_, s)| s.estimate.capacity())
     }
 
-    /// How far each session may write if the next octet to write is `start`.
+    /// How far each session may write if the next byte to write is `start`.
     fn reach(&self, start: u64) -> Reach {
         let lacking = |c: &&Chunk| !self.acknowledged.covers(c.start, c.end);
         let mut reach = Reach { buffer: self.buffer, first: start, carrier: usize::MAX, second: start };
@@ -108,7 +108,7 @@ impl Sender {
         reach
     }
 
-    /// Fills `self.views`: what each session would get of the octets from `start` to `end`.
+    /// Fills `self.views`: what each session would get of the bytes from `start` to `end`.
     pub(super) fn view_paths(&mut self, now: Instant, start: u64, end: u64) {
         // Without this short cut every chunk would cost a look at all that are on their way.
         let within = end <= self.delivered + self.buffer;
@@ -154,10 +154,10 @@ impl Sender {
         }));
     }
 
-    /// The session that is at least twice as fast as any other, and the octets that it may have on
+    /// The session that is at least twice as fast as any other, and the bytes that it may have on
     /// its way however little fills its path.
     ///
-    /// The bound is the node's buffer, but at most a small part of the octets that are left, so
+    /// The bound is the node's buffer, but at most a small part of the bytes that are left, so
     /// that sessions still end together. A gateway that has nothing to send until the next chunks
     /// arrive sends those in a burst. Its queue drops some, and its TCP, which had little in
     /// flight, sets its threshold (RFC 5681 section 3.1) far below what the path carries.
@@ -195,28 +195,28 @@ impl Sender {
     }
 }
 
-/// How far sessions may write. No octet may reach the node further ahead of what it has delivered
+/// How far sessions may write. No byte may reach the node further ahead of what it has delivered
 /// than its buffer is large; but a session delivers in order, so whatever the session itself
-/// carries is there by then. Only the first octet that another session carries counts.
+/// carries is there by then. Only the first byte that another session carries counts.
 #[derive(Debug)]
 struct Reach {
     buffer: u64,
-    /// The first octet that is on its way.
+    /// The first byte that is on its way.
     first: u64,
     /// Whose it is.
     carrier: usize,
-    /// The first octet on its way that any other session carries.
+    /// The first byte on its way that any other session carries.
     second: u64,
 }
 
 impl Reach {
-    /// One past the last octet that session `index` may write.
+    /// One past the last byte that session `index` may write.
     fn of(&self, index: usize) -> u64 {
         self.buffer.saturating_add(if index == self.carrier { self.second } else { self.first })
     }
 }
 
-/// Octets on its way at which a session gets no more. Before anything is known of it, the one
+/// Bytes on its way at which a session gets no more. Before anything is known of it, the one
 /// established fastest may fill a window as TCP does; any other has to show with less what it is. A
 /// clear leader may have `plenty` in any case.
 fn enough_for(session: &TcpManager, fastest: bool, plenty: Option<u64>, spare_chunks: u64) -> u64 {

@@ -244,7 +244,7 @@ fn shrinking_waits_for_octets_and_growing_waits_for_shrinking() {
     let flows = [window(45_000)];
     owner.views(&[View { id: ConnectionId(0), occupied: 70_000, acknowledged: 0, flows: &flows }]);
     assert_eq!(has(&owner), [(50_000, 70_000), (50_000, 30_000)]);
-    // A third is let in, and has its first octets when there are any.
+    // A third is let in, and has its first bytes when there are any.
     owner.open(2, Kind::Single, 1000);
     assert_eq!(has(&owner).iter().map(|(target, _)| target).sum::<u64>(), 99_999);
     assert_eq!(has(&owner)[2].1, 0);

@@ -143,7 +143,7 @@ proptest! {
         (0..windows.len() + 3).for_each(|_| owner.cycle(&views(&windows)));
         let asks: Vec<u64> = windows.iter().map(|octets| 2 * octets).collect();
         for (size, fair) in owner.targets().into_iter().zip(max_min(&asks, threshold as f64)) {
-            // Whole octets: each of so many connections may leave less than one.
+            // Whole bytes: each of so many connections may leave less than one.
             prop_assert!((size as f64 - fair).abs() <= windows.len() as f64, "{size} and {fair}");
         }
     }

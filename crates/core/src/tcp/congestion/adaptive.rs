@@ -18,7 +18,7 @@ pub(crate) struct Adaptive {
     segments: u32,
     /// In segments.
     ssthresh: u32,
-    /// Octets acknowledged in this round.
+    /// Bytes acknowledged in this round.
     counted: u32,
     /// When this round began, unless the window was not used up since.
     began: Option<Instant>,
@@ -30,7 +30,7 @@ pub(crate) struct Adaptive {
 /// Where the choice of a window is.
 #[derive(Clone, Copy, Debug)]
 enum Phase {
-    /// The window that has delivered most, and how much that is in octets per second.
+    /// The window that has delivered most, and how much that is in bytes per second.
     Explore(Option<(u32, u64)>),
     /// What the window has delivered when it was chosen, and what it delivers of late.
     Hold { chosen: u64, recent: u64 },
@@ -71,7 +71,7 @@ impl Adaptive {
         self.segments = grown.min(u32::from(self.options.w_max)).max(self.segments);
     }
 
-    /// A round has delivered `rate` octets per second.
+    /// A round has delivered `rate` bytes per second.
     fn perform(&mut self, rate: u64) {
         match self.phase {
             Phase::Explore(Some((best, most))) if rate <= most => {
@@ -144,7 +144,7 @@ impl Controller for Adaptive {
     }
 
     fn on_timeout(&mut self, _now: Instant, view: &View) {
-        // As RFC 5681 section 3.1: the threshold holds while the same octet times out again.
+        // As RFC 5681 section 3.1: the threshold holds while the same byte times out again.
         if view.repair != Repair::RepeatedTimeout {
             self.halve();
         }

@@ -9,7 +9,7 @@ use crate::time::{Duration, Instant};
 pub(crate) struct Coupling {
     /// alpha, times [`Coupling::ONE`].
     pub(crate) alpha: u64,
-    /// The sum of all congestion windows, in octets.
+    /// The sum of all congestion windows, in bytes.
     pub(crate) total: u64,
 }
 
@@ -18,13 +18,13 @@ impl Coupling {
     pub(crate) const ONE: u64 = 1 << 16;
 }
 
-/// As NewReno, but in congestion avoidance an acknowledgement of a octets adds
+/// As NewReno, but in congestion avoidance an acknowledgement of a bytes adds
 /// min(alpha a mss / total, a mss / cwnd).
 #[derive(Clone, Debug)]
 pub(crate) struct Coupled {
     base: NewReno,
     coupling: Option<Coupling>,
-    /// Octets of growth, times [`Coupling::ONE`], that are not whole yet.
+    /// Bytes of growth, times [`Coupling::ONE`], that are not whole yet.
     fraction: u64,
 }
 
@@ -113,7 +113,7 @@ mod tests {
         }
     }
 
-    /// Octets that a window of ten segments gains when all of them are acknowledged, one after
+    /// Bytes that a window of ten segments gains when all of them are acknowledged, one after
     /// another.
     fn gained(coupling: Coupling) -> u32 {
         let mut coupled = Coupled::new(10 * MSS, 10 * MSS);

@@ -1,4 +1,4 @@
-//! CUBIC (RFC 9438), in integers: windows are octets, the cubic function counts milliseconds and
+//! CUBIC (RFC 9438), in integers: windows are bytes, the cubic function counts milliseconds and
 //! its root is the integer cube root. C is 0.4, beta 0.7, and alpha 9/17 = 3 (1 - beta) / (1 +
 //! beta).
 
@@ -14,7 +14,7 @@ pub(crate) struct Cubic {
     w_max: u32,
     /// cwnd_prior: the window at the last reduction.
     cwnd_prior: u32,
-    /// Fractions of an octet that cwnd and W_est owe, over cwnd.
+    /// Fractions of a byte that cwnd and W_est owe, over cwnd.
     owed: u64,
     epoch: Option<Epoch>,
     /// The reduction before this epoch came from a time-out, or there was none (section 4.8).
@@ -40,11 +40,11 @@ struct Epoch {
     start: Instant,
     /// K in milliseconds.
     k: i64,
-    /// W_max of this stage, in octets: where the plateau lies.
+    /// W_max of this stage, in bytes: where the plateau lies.
     origin: u32,
     /// W_est: what Reno would have (section 4.3).
     w_est: u32,
-    /// Fraction of an octet that W_est owes, over 17 cwnd.
+    /// Fraction of a byte that W_est owes, over 17 cwnd.
     owed: u64,
 }
 
@@ -207,7 +207,7 @@ impl Controller for Cubic {
     }
 }
 
-/// W_cubic(t) = C (t - K)^3 + W_max (section 4.2 equation 1), in octets, zero at least.
+/// W_cubic(t) = C (t - K)^3 + W_max (section 4.2 equation 1), in bytes, zero at least.
 fn window_at(epoch: &Epoch, t: Duration, mss: u32) -> u32 {
     let t = t.as_millis().min(LONGEST) as i64;
     let x = i128::from((t - epoch.k).clamp(-(LONGEST as i64), LONGEST as i64));

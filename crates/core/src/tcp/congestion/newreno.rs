@@ -9,7 +9,7 @@ use crate::time::Instant;
 pub(crate) struct NewReno {
     cwnd: u32,
     ssthresh: u32,
-    /// Octets acknowledged towards the next increase in congestion avoidance (RFC 3465 section
+    /// Bytes acknowledged towards the next increase in congestion avoidance (RFC 3465 section
     /// 2.1).
     counted: u32,
 }
@@ -19,7 +19,7 @@ impl NewReno {
         Self { cwnd, ssthresh, counted: 0 }
     }
 
-    /// Octets that another rule adds in congestion avoidance.
+    /// Bytes that another rule adds in congestion avoidance.
     pub(super) fn grow(&mut self, octets: u32, limit: u32) {
         self.cwnd = self.cwnd.saturating_add(octets).min(limit);
     }
@@ -103,7 +103,7 @@ impl Controller for NewReno {
     }
 
     fn on_timeout(&mut self, _now: Instant, view: &View) {
-        // RFC 5681 section 3.1: the threshold holds while the same octet times out again.
+        // RFC 5681 section 3.1: the threshold holds while the same byte times out again.
         if view.repair != Repair::RepeatedTimeout {
             self.ssthresh = half_flight(view);
         }

@@ -3,7 +3,7 @@
 //! "Performance Evaluation and Comparison of Westwood+, New Reno, and Vegas TCP Congestion
 //! Control", CCR 34(2), 2004).
 //!
-//! Once in a round trip the octets acknowledged in it give a sample of the bandwidth, and a
+//! Once in a round trip the bytes acknowledged in it give a sample of the bandwidth, and a
 //! low-pass filter the estimate BWE. Three duplicate acknowledgements or a time-out set ssthresh =
 //! max(2, BWE RTTmin / segment). All else is NewReno.
 //!
@@ -19,15 +19,15 @@ use crate::time::{Duration, Instant};
 #[derive(Clone, Debug)]
 pub(crate) struct Westwood {
     base: NewReno,
-    /// BWE, in octets per second times [`UNIT`].
+    /// BWE, in bytes per second times [`UNIT`].
     bandwidth: Option<u64>,
     /// The last round trip measured.
     rtt: Option<Duration>,
     /// When the sample at hand began.
     since: Option<Instant>,
-    /// Octets acknowledged in it.
+    /// Bytes acknowledged in it.
     delivered: u64,
-    /// Octets that duplicate acknowledgements have told of, for which a later one will count again.
+    /// Bytes that duplicate acknowledgements have told of, for which a later one will count again.
     accounted: u64,
 }
 
@@ -62,7 +62,7 @@ impl Westwood {
         self.bandwidth = Some(self.bandwidth.map_or(sample, |estimate| (9 * estimate + sample) / 10));
     }
 
-    /// BWE RTTmin in octets, two segments at least.
+    /// BWE RTTmin in bytes, two segments at least.
     fn pipe(&self, view: &View) -> Option<u32> {
         let (bandwidth, min_rtt) = (self.bandwidth?, view.min_rtt?);
         let octets =
@@ -135,7 +135,7 @@ impl Controller for Westwood {
     }
 }
 
-/// Parts of an octet per second, so that the filter does not lose slow paths in its rounding.
+/// Parts of a byte per second, so that the filter does not lose slow paths in its rounding.
 const UNIT: u64 = 1024;
 
 #[cfg(test)]

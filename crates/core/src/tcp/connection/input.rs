@@ -91,7 +91,7 @@ impl Connection {
     /// First, the sequence number (RFC 9293 section 3.10.7.4): what lies wholly outside of the
     /// window is answered and dropped. While our window is closed a segment at RCV.NXT still has
     /// its ACK processed, and always one that may come from a peer who probes: it cannot know
-    /// whether we took its last octet, so when both ends probe and every acknowledgement seems old,
+    /// whether we took its last byte, so when both ends probe and every acknowledgement seems old,
     /// neither would ever hear the other.
     #[inline]
     fn check_sequence(&mut self, now: Instant, segment: &mut Segment) -> Check {
@@ -338,14 +338,14 @@ impl Connection {
     }
 }
 
-/// Octets of a segment that its SACK blocks take from the data; padded, as most senders have them.
+/// Bytes of a segment that its SACK blocks take from the data; padded, as most senders have them.
 #[inline]
 fn sack_len(sack: &SackBlocks) -> u32 {
     let blocks = sack.as_slice().len();
     if blocks == 0 { 0 } else { (SACK_HEAD + SACK_BLOCK * blocks) as u32 }
 }
 
-/// A window probe of which we have the octet, or an acknowledgement by someone who has sent one.
+/// A window probe of which we have the byte, or an acknowledgement by someone who has sent one.
 #[inline]
 fn is_probe(segment: &Segment, nxt: SeqNumber) -> bool {
     segment.seq + 1 == nxt && segment.seq_len() <= 1 && !segment.flags.contains(Flags::SYN)

@@ -239,7 +239,7 @@ impl Connection {
         false
     }
 
-    /// A probe leaves now: no octets, at SND.NXT - 1, which every receiver answers.
+    /// A probe leaves now: no bytes, at SND.NXT - 1, which every receiver answers.
     #[inline]
     pub(super) fn probes_silence(&mut self) -> bool {
         self.watch.as_mut().is_some_and(|watch| core::mem::take(&mut watch.due))

@@ -39,7 +39,7 @@ impl Connection {
         Some(self.bare_segment(now, 0))
     }
 
-    /// An acknowledgement without data, `back` octets before SND.NXT.
+    /// An acknowledgement without data, `back` bytes before SND.NXT.
     #[inline]
     pub(super) fn bare_segment(&mut self, now: Instant, back: u32) -> Segment {
         let sack = if self.sends_sack { self.rx.sack_blocks() } else { SackBlocks::EMPTY };

@@ -52,7 +52,7 @@ impl Connection {
     }
 
     /// The peer does not speak MPTCP: this is a plain connection from now on. `window` is what it
-    /// has offered, in octets, if its window is known.
+    /// has offered, in bytes, if its window is known.
     pub(crate) fn leave_multipath(&mut self, window: Option<u32>) {
         let Some(multipath) = self.multipath.take() else { return };
         self.tx.set_map(None);
@@ -71,7 +71,7 @@ impl Connection {
         self.multipath.as_deref_mut()
     }
 
-    /// Octets of each data segment that its mapping takes.
+    /// Bytes of each data segment that its mapping takes.
     pub(super) fn multipath_overhead(&self) -> u16 {
         self.multipath.as_ref().map_or(0, |multipath| multipath.overhead())
     }
@@ -82,13 +82,13 @@ impl Connection {
         self.multipath.as_deref().map_or(0, |multipath| multipath.overhead() + keys(multipath))
     }
 
-    /// Queues octets that belong at `dsn`; all of them, since the caller has asked for the room.
+    /// Queues bytes that belong at `dsn`; all of them, since the caller has asked for the room.
     /// Returns where they end on the subflow.
     pub(crate) fn write_mapped(&mut self, dsn: DataSeqNumber, data: Bytes) -> SeqNumber {
         self.tx.write_mapped(dsn, data)
     }
 
-    /// Octets that would leave at once.
+    /// Bytes that would leave at once.
     pub(crate) fn room(&self, now: Instant) -> u32 {
         match self.state {
             State::Established | State::CloseWait => self.tx.room(now),
@@ -113,7 +113,7 @@ impl Connection {
         self.tx.repairs_timeout()
     }
 
-    /// The peer has the octets from `seq` to `end`, by this subflow's acknowledgements.
+    /// The peer has the bytes from `seq` to `end`, by this subflow's acknowledgements.
     pub(crate) fn has_delivered(&self, seq: SeqNumber, end: SeqNumber) -> bool {
         self.tx.has_delivered(seq, end)
     }
@@ -124,7 +124,7 @@ impl Connection {
         self.tx.una()
     }
 
-    /// How many octets the connection above can take.
+    /// How many bytes the connection above can take.
     #[inline]
     pub(crate) fn set_shared_window(&mut self, octets: u32) {
         if self.state != State::SynSent {
@@ -183,7 +183,7 @@ impl Connection {
         mptcp
     }
 
-    /// What no data segment can say leaves before data. A probe asks for the octet before SND.NXT
+    /// What no data segment can say leaves before data. A probe asks for the byte before SND.NXT
     /// again, which every receiver answers (RFC 9293 section 3.8.4).
     #[inline]
     pub(super) fn poll_urgent(&mut self, now: Instant) -> Option<Segment> {

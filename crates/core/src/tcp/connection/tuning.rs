@@ -16,9 +16,9 @@ pub(super) struct Tuning {
     rtt: Option<Duration>,
     /// Shortest round trip that the peer's echoes have shown in this round.
     shortest: Option<Duration>,
-    /// When the round began in which reading is counted, and the octets that were read before it.
+    /// When the round began in which reading is counted, and the bytes that were read before it.
     round: Option<(Instant, u64)>,
-    /// Most octets that were read in one.
+    /// Most bytes that were read in one.
     best: u64,
 }
 

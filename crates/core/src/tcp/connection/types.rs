@@ -56,7 +56,7 @@ pub enum Event {
     Established,
     /// There is something for [`Connection::read`].
     Readable,
-    /// Octets were acknowledged, or the send buffer has grown: there is room for
+    /// Bytes were acknowledged, or the send buffer has grown: there is room for
     /// [`Connection::write`] again, and windows have moved.
     Writable,
     /// The peer has sent FIN, and everything before it can be read.
@@ -65,7 +65,7 @@ pub enum Event {
     Closed(CloseReason),
 }
 
-/// Why octets are not accepted.
+/// Why bytes are not accepted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WriteError {
@@ -82,24 +82,24 @@ pub enum WriteError {
 pub struct Info {
     /// State.
     pub state: State,
-    /// Largest payload that we send, in octets.
+    /// Largest payload that we send, in bytes.
     pub mss: u16,
-    /// Congestion window in octets, the window limit applied.
+    /// Congestion window in bytes, the window limit applied.
     pub cwnd: u32,
-    /// Slow-start threshold in octets; `u32::MAX` is unbounded.
+    /// Slow-start threshold in bytes; `u32::MAX` is unbounded.
     pub ssthresh: u32,
-    /// The window that the peer last offered, in octets, counted from SND.UNA.
+    /// The window that the peer last offered, in bytes, counted from SND.UNA.
     pub peer_window: u32,
-    /// FlightSize (RFC 5681 section 2), in octets: sent and not acknowledged, without what a
+    /// FlightSize (RFC 5681 section 2), in bytes: sent and not acknowledged, without what a
     /// time-out has taken for lost and that was not sent again.
     pub in_flight: u32,
-    /// Octets written and not yet sent.
+    /// Bytes written and not yet sent.
     pub unsent: u32,
-    /// Octets in the send buffer: written and not acknowledged.
+    /// Bytes in the send buffer: written and not acknowledged.
     pub buffered: u32,
-    /// Octets that the send buffer takes at most.
+    /// Bytes that the send buffer takes at most.
     pub send_buffer: u32,
-    /// Octets that can be read.
+    /// Bytes that can be read.
     pub readable: u32,
     /// Smoothed round-trip time, once measured.
     pub srtt: Option<Duration>,
@@ -109,7 +109,7 @@ pub struct Info {
     pub min_rtt: Option<Duration>,
     /// Smallest round-trip time of the last 5 to 10 s in which any was measured.
     pub recent_rtt: Option<Duration>,
-    /// Octets per second that the peer has acknowledged over the last whole round trip, once there
+    /// Bytes per second that the peer has acknowledged over the last whole round trip, once there
     /// was one.
     pub delivery_rate: Option<u64>,
     /// Present retransmission time-out, back-off included.
@@ -128,11 +128,11 @@ pub struct Info {
     pub marks_received: u64,
     /// Reductions of the window because the peer has echoed a mark.
     pub mark_reductions: u64,
-    /// Octets sent, those sent again included.
+    /// Bytes sent, those sent again included.
     pub bytes_sent: u64,
-    /// Octets of ours that the peer has acknowledged.
+    /// Bytes of ours that the peer has acknowledged.
     pub bytes_acked: u64,
-    /// Octets received in order.
+    /// Bytes received in order.
     pub bytes_received: u64,
     /// Bytes above SND.UNA that the peer has reported by SACK.
     pub sacked: u32,

@@ -16,7 +16,7 @@ pub(crate) struct Reassembly {
     runs: Vec<SackBlock>,
     octets: u64,
     /// Pieces that touch are copied into one up to this length: what is smaller holds a whole
-    /// packet for a few octets.
+    /// packet for a few bytes.
     small: usize,
 }
 
@@ -32,12 +32,12 @@ impl Reassembly {
         self.pieces.is_empty()
     }
 
-    /// Segments carry up to `mss` octets.
+    /// Segments carry up to `mss` bytes.
     pub(crate) fn set_mss(&mut self, mss: u32) {
         self.small = small(mss);
     }
 
-    /// Octets held.
+    /// Bytes held.
     pub(crate) fn octets(&self) -> u64 {
         self.octets
     }
@@ -78,7 +78,7 @@ impl Reassembly {
         }
     }
 
-    /// Puts new octets before piece `i`, and joins them with what touches them if they are few.
+    /// Puts new bytes before piece `i`, and joins them with what touches them if they are few.
     fn place(&mut self, i: usize, seq: SeqNumber, data: Bytes) {
         self.octets += data.len() as u64;
         let data = if data.len() < self.small { Bytes::copy_from_slice(&data) } else { data };
@@ -120,7 +120,7 @@ impl Reassembly {
         }
     }
 
-    /// The first run of octets from `seq` to `end` that is held already (RFC 2883 section 4.2.3).
+    /// The first run of bytes from `seq` to `end` that is held already (RFC 2883 section 4.2.3).
     pub(crate) fn overlap(&self, seq: SeqNumber, end: SeqNumber) -> Option<SackBlock> {
         let clipped = |run: &SackBlock| SackBlock { left: run.left.max(seq), right: run.right.min(end) };
         let some = |block: &SackBlock| block.left.lt(block.right);
@@ -152,7 +152,7 @@ impl Piece {
     }
 }
 
-/// Two chunks in one, if both together have no more than `small` octets.
+/// Two chunks in one, if both together have no more than `small` bytes.
 #[inline]
 pub(crate) fn joined(first: &[u8], second: &[u8], small: usize) -> Option<Bytes> {
     (first.len() + second.len() <= small).then(|| [first, second].concat().into())

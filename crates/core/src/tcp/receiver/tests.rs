@@ -6,7 +6,7 @@ use super::*;
 const OCTETS: u32 = 65_536;
 const MSS: u32 = 1440;
 
-/// A receiver whose first octet is 1, with room for `OCTETS`.
+/// A receiver whose first byte is 1, with room for `OCTETS`.
 fn receiver() -> Receiver {
     receiver_from(MSS)
 }
@@ -30,7 +30,7 @@ fn chunks(receiver: &Receiver) -> (usize, usize) {
     (receiver.ready.len(), receiver.reassembly.chunks())
 }
 
-/// All octets can be read and are what was sent; how many chunks they came in.
+/// All bytes can be read and are what was sent; how many chunks they came in.
 fn drained(receiver: &mut Receiver) -> usize {
     let chunks: Vec<Bytes> = core::iter::from_fn(|| receiver.read(usize::MAX)).collect();
     let all = chunks.concat();

@@ -351,7 +351,7 @@ impl Sender {
 
     /// No second reduction for the losses of one window (RFC 6582 section 3.2 step 2, RFC 6675
     /// section 5.1). Without SACK, duplicates of what a time-out made us send again look the same,
-    /// so one octet more must have been acknowledged.
+    /// so one byte more must have been acknowledged.
     fn beyond_recover(&self) -> bool {
         if self.sacked { self.una.ge(self.recover) } else { self.una.gt(self.recover) }
     }
@@ -392,7 +392,7 @@ impl Sender {
         self.say_reduced();
     }
 
-    /// Karn's rule: only an octet sent once is timed; else the timestamp tells the copies apart.
+    /// Karn's rule: only a byte sent once is timed; else the timestamp tells the copies apart.
     #[inline]
     fn take_sample(&mut self, now: Instant, a: &Acknowledgement<'_>) {
         if !self.uses_rack()

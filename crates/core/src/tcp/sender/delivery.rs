@@ -1,13 +1,13 @@
-//! How fast octets are acknowledged, from round trip to round trip.
+//! How fast bytes are acknowledged, from round trip to round trip.
 
 use crate::segment::SeqNumber;
 use crate::time::Instant;
 
-/// Octets acknowledged per time over the last whole round trip in which there was always something
+/// Bytes acknowledged per time over the last whole round trip in which there was always something
 /// under way.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Delivery {
-    /// When the present round trip began, and how many octets were acknowledged then.
+    /// When the present round trip began, and how many bytes were acknowledged then.
     began: Option<(Instant, u64)>,
     /// It ends when this is acknowledged: what had been sent by then.
     end: SeqNumber,
@@ -15,7 +15,7 @@ pub(super) struct Delivery {
 }
 
 impl Delivery {
-    /// SND.UNA has moved to `una`; `max` is just past all that was sent, `acked` how many octets
+    /// SND.UNA has moved to `una`; `max` is just past all that was sent, `acked` how many bytes
     /// were acknowledged.
     #[inline]
     pub(super) fn moved(&mut self, now: Instant, una: SeqNumber, max: SeqNumber, acked: u64) {
@@ -32,7 +32,7 @@ impl Delivery {
         self.end = max;
     }
 
-    /// Octets per second.
+    /// Bytes per second.
     pub(super) fn rate(&self) -> Option<u64> {
         self.rate
     }

@@ -1,4 +1,4 @@
-//! Which octets leave next, and whether they may.
+//! Which bytes leave next, and whether they may.
 
 use bytes::Bytes;
 
@@ -24,13 +24,13 @@ pub(crate) struct Outgoing {
 pub(crate) enum Mark {
     /// More follows.
     None,
-    /// The last octet written (RFC 9293 section 3.9.1.2).
+    /// The last byte written (RFC 9293 section 3.9.1.2).
     Push,
     /// The end of the stream.
     Fin,
 }
 
-/// Octets chosen, and the FIN after them.
+/// Bytes chosen, and the FIN after them.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Run {
     data: u32,
@@ -196,7 +196,7 @@ impl Sender {
         self.send_hole(now, hole)
     }
 
-    /// A probe: what little the window admits, one octet at least (RFC 9293 section 3.8.6.1).
+    /// A probe: what little the window admits, one byte at least (RFC 9293 section 3.8.6.1).
     fn send_probe(&mut self, now: Instant) -> Option<Outgoing> {
         if let Timer::Persist { due, .. } = &mut self.timer {
             *due = Probe::Waiting;

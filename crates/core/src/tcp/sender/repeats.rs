@@ -9,7 +9,7 @@ use crate::segment::{SackBlock, SeqNumber};
 #[derive(Clone, Debug, Default)]
 pub(super) struct Repeats {
     runs: Vec<SackBlock>,
-    /// Some octets left more than twice, or there were too many runs: which copy a report is about
+    /// Some bytes left more than twice, or there were too many runs: which copy a report is about
     /// is not known.
     unclear: bool,
 }
@@ -21,7 +21,7 @@ impl Repeats {
         self.unclear = false;
     }
 
-    /// The octets from `seq` to `end` leave again.
+    /// The bytes from `seq` to `end` leave again.
     pub(super) fn sent(&mut self, seq: SeqNumber, end: SeqNumber) {
         let overlaps = |run: &SackBlock| run.left.lt(end) && run.right.gt(seq);
         if self.runs.iter().any(overlaps) {
@@ -91,7 +91,7 @@ mod tests {
         assert!(repeats.all_reported());
     }
 
-    /// A peer that reports octets here and there cannot make us keep more.
+    /// A peer that reports bytes here and there cannot make us keep more.
     #[test]
     fn reports_of_parts_are_bounded() {
         let mut repeats = sent(&[(0, 100_000)]);

@@ -75,7 +75,7 @@ impl Sender {
     }
 
     /// A time-out. RFC 5682 section 3.1 step 1 refuses one during the repair of an earlier one.
-    /// Here a repeated time-out for the same octet goes on, as nothing but the first segment has
+    /// Here a repeated time-out for the same byte goes on, as nothing but the first segment has
     /// left again by then.
     pub(super) fn begin_timeout(&mut self, again: bool) {
         if !again {

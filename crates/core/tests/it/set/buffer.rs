@@ -58,7 +58,7 @@ fn section_4_4_shares_follow_what_each_session_delivers() {
 }
 
 /// Reads that are longer than the buffer, of two sessions and with the driver slow to ask: the
-/// octets come out in order, however they are held.
+/// bytes come out in order, however they are held.
 #[test]
 fn what_is_read_at_once_may_be_longer_than_the_buffer() {
     let file: Vec<u8> = (0..5000_u32).map(|i| (i * 7 + i / 256) as u8).collect();

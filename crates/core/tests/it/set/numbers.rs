@@ -33,7 +33,7 @@ fn row(id: u16) -> Gateway {
     }
 }
 
-/// A sender of `length` octets that was given its gateways.
+/// A sender of `length` bytes that was given its gateways.
 fn sender(config: SenderConfig, length: usize, gateways: u16) -> Sender {
     let node = "[fd00::100]:5683".parse().expect("an address");
     let file = Bytes::from(vec![0; length]);

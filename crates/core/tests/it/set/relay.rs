@@ -21,7 +21,7 @@ fn setsyn() -> Bytes {
     encoded(&Message::SetSyn(SetSyn { join, destination }))
 }
 
-/// The acknowledgement of a node in the middle of a transfer: several octets.
+/// The acknowledgement of a node in the middle of a transfer: several bytes.
 fn ack() -> Message {
     Message::Ack(Ack { delivered: 100_000, received: 70_000, held: Vec::new() })
 }

@@ -21,7 +21,7 @@ pub(super) fn with_identity() -> SenderConfig {
     SenderConfig { file: identity(7), ..SenderConfig::default() }
 }
 
-/// A transfer to a node that has the first octets, and of which no octet travels twice.
+/// A transfer to a node that has the first bytes, and of which no byte travels twice.
 fn resumed(from: usize, config: SenderConfig) -> World {
     let config = SenderConfig { reinjection: Reinjection::Off, ..config };
     let mut world = World::new(&[path(40_000, 20), path(20_000, 60)], file(LENGTH), config, asks());
@@ -136,7 +136,7 @@ impl Node {
         self.machine.handle_stream(self.now, stream, StreamEvent::Data(octets.into()));
     }
 
-    /// A session of `transfer` brings so many octets.
+    /// A session of `transfer` brings so many bytes.
     pub(super) fn bring(&mut self, transfer: u64, octets: std::ops::Range<u64>) -> StreamId {
         let stream = self.machine.handle_accepted(self.now);
         let transfer = TransferId(transfer);
@@ -220,7 +220,7 @@ fn a_transfer_that_is_declined_leaves_no_trace() {
     assert_eq!(node.answers(2, 2), "waits");
 }
 
-/// Whatever travels meanwhile, and whichever way the octets take.
+/// Whatever travels meanwhile, and whichever way the bytes take.
 #[test]
 fn a_transfer_that_the_node_gives_up_ends_at_once_with_the_reason() {
     let patient = || SenderConfig { stall: Duration::from_secs(3600), ..with_identity() };
@@ -242,7 +242,7 @@ fn a_transfer_that_the_node_gives_up_ends_at_once_with_the_reason() {
     }
 }
 
-/// What the node had said already of octets that the program has not taken is not said.
+/// What the node had said already of bytes that the program has not taken is not said.
 #[test]
 fn a_node_that_gives_up_acknowledges_nothing_more() {
     let mut node = Node::new(asks());
@@ -393,7 +393,7 @@ fn a_file_that_was_all_there_and_is_given_up_is_not_acknowledged() {
     assert!(matches!(said[..], [Message::Refuse(Refuse { delivered: 0, .. })]), "{said:?}");
 }
 
-/// A plain transfer whose last octets the owner does not take.
+/// A plain transfer whose last bytes the owner does not take.
 #[test]
 fn a_plain_transfer_that_is_given_up_at_its_end_is_not_acknowledged() {
     let mut node = Node::new(asks());
@@ -451,7 +451,7 @@ fn a_false_acknowledgement_delivers_nothing() {
     }
 }
 
-/// The octets of a request of transfer `id` with a manifest of this many octets.
+/// The bytes of a request of transfer `id` with a manifest of this many bytes.
 fn with_manifest(id: u64, octets: usize) -> Vec<u8> {
     let request = Request {
         version: VERSION,

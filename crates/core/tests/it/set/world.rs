@@ -17,7 +17,7 @@ use bytes::{Bytes, BytesMut};
 pub(crate) struct Path {
     pub(crate) wired_delay: Duration,
     pub(crate) wireless_delay: Duration,
-    /// Octets per second of the wireless half.
+    /// Bytes per second of the wireless half.
     pub(crate) rate: u64,
 }
 
@@ -67,7 +67,7 @@ struct Half {
     window: u32,
     ending: bool,
     ended: bool,
-    /// What follows the first octets arrives then at the earliest.
+    /// What follows the first bytes arrives then at the earliest.
     stuck_until: Instant,
     begun: bool,
 }
@@ -150,7 +150,7 @@ impl World {
         }
     }
 
-    /// The node's owner has the first octets already.
+    /// The node's owner has the first bytes already.
     pub(crate) fn has(&mut self, octets: &[u8]) {
         self.delivered = octets.into();
     }
