@@ -59,7 +59,7 @@ pub struct Connection {
     syn_due: bool,
     /// Whether [`Connection::close`] was called.
     closing: bool,
-    /// A reset to send; it outlives the connection.
+    /// A reset to be sent, even after the connection has closed.
     reset: Option<Segment>,
     /// When TIME-WAIT ends or, after [`Connection::release`], when the wait for the peer ends.
     lingers_until: Option<Instant>,

@@ -47,11 +47,11 @@ pub(crate) struct Flight {
 /// Summary of newly delivered segments.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Arrivals {
-    /// The one that was sent last, of those that were sent once.
+    /// The last-sent one of the segments that were sent once.
     pub(crate) first: Option<Transmission>,
-    /// The same of those that were sent more often.
+    /// The last-sent one of the segments that were retransmitted.
     pub(crate) again: Option<Transmission>,
-    /// One that was sent once has arrived behind a later one.
+    /// Whether a segment that was sent once arrived after a later one.
     pub(crate) reordered: bool,
 }
 
