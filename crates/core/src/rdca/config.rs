@@ -126,7 +126,7 @@ pub enum HandshakeRtt {
     /// confirmation and measures the round trip again, because the request may have waited for a
     /// route.
     Own,
-    /// The sink's estimate, twice the request's trip time (section 3.1): the clocks must be
+    /// The sink's clock: twice the trip time of the request (section 3.1). The clocks must be
     /// synchronised.
     Sink,
 }
@@ -150,7 +150,7 @@ pub enum Growth {
     /// They always grow (the paper does not say). After one minute of low load nothing limits a
     /// burst.
     Always,
-    /// Only while they are the limit.
+    /// They grow only while they limit the sender.
     WhenUsed,
 }
 

@@ -59,9 +59,9 @@ pub enum Grant {
 pub struct ReceiverConfig {
     /// Size of the receive buffer (`B_2`) for all sessions together, in bytes.
     pub buffer: u32,
-    /// Bytes that a stream may send before it has said what it is for.
+    /// Receive window of a stream before its first message, in bytes.
     pub first_window: u32,
-    /// How bytes are kept that wait for others before them.
+    /// Storage of bytes that wait for preceding ones.
     pub holding: Holding,
     /// Approximate limit of separate out-of-order pieces. A stream that exceeds it is reset, unless
     /// its piece is the next in order.

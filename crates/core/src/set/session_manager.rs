@@ -192,14 +192,14 @@ pub struct Sender {
     buffer: u64,
     next_stream: u32,
     effects: VecDeque<Effect>,
-    /// The copy of the file behind the accepted request, while the node may acknowledge it.
+    /// The copy of the file after the accepted request, while the node may acknowledge it.
     copy: Option<Copy>,
-    /// The node has said that it is busy.
+    /// Set after the node has answered that it is busy.
     busy: Option<Busy>,
     farewell: Farewell,
-    /// When something was last delivered, as far as we know.
+    /// When progress was last observed.
     progress: Instant,
-    /// The next session may be called then even if the last has not answered.
+    /// From then on the next session may be called even if the last has not answered.
     patience: Instant,
     request_time: Duration,
     request_started: Instant,
@@ -568,7 +568,7 @@ impl Sender {
         self.unassigned.is_empty() || self.length() <= MAX_COPY
     }
 
-    /// The last call keeps the next one waiting.
+    /// Whether the last call delays the next one.
     fn is_calling(&self) -> bool {
         self.sessions.get(self.newest).is_some_and(|s| match (s.state, self.config.open) {
             (State::Calling | State::OpenWait { .. }, OpenWhen::OneByOne) => true,
