@@ -1,11 +1,11 @@
-//! What was written and is not acknowledged, as the chunks it came in.
+//! Written and unacknowledged data, as the chunks of the application.
 
 use alloc::collections::VecDeque;
 
 use bytes::{Bytes, BytesMut};
 
-/// A run of bytes, addressed by distance from its first. Chunks are shared, not copied; only a
-/// range that crosses chunks is.
+/// A range of bytes, addressed by the distance from its first byte. Chunks are shared and not
+/// copied, except for a slice that spans several chunks.
 #[derive(Debug, Default)]
 pub(crate) struct SendQueue {
     chunks: VecDeque<Chunk>,
@@ -48,7 +48,7 @@ impl SendQueue {
         self.head = self.tail;
     }
 
-    /// `n` bytes from distance `from`; fewer if fewer are held.
+    /// Returns `n` bytes from distance `from`; fewer if fewer are held.
     #[inline]
     pub(crate) fn slice(&self, from: u32, n: u32) -> Bytes {
         let start = (self.head + u64::from(from)).min(self.tail);

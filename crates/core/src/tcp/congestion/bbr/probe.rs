@@ -1,12 +1,12 @@
-//! ProbeBW: DOWN empties the queue, CRUISE sends as fast as the path delivers, REFILL fills the
-//! pipe, and UP looks for more.
+//! ProbeBW: DOWN empties the queue, CRUISE sends at the delivery rate, REFILL fills the pipe, and
+//! UP looks for more bandwidth.
 
 use super::model::BETA;
 use super::{Bbr, State, UNBOUNDED, is_too_high, percent};
 use crate::tcp::congestion::RateSample;
 use crate::time::{Duration, Instant};
 
-/// Where a cycle stands.
+/// State of a ProbeBW cycle.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Probe {
     acks: AckPhase,
@@ -30,7 +30,7 @@ pub(super) struct Probe {
     precautionary: bool,
 }
 
-/// BBR.ack_phase: what the acknowledgements that come say of probing.
+/// BBR.ack_phase: relation of arriving acknowledgements to the probe.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 enum AckPhase {
     #[default]
@@ -83,7 +83,7 @@ impl Bbr {
         self.raise_slope();
     }
 
-    /// ProbeRTT begins: what comes in says no more of the probe.
+    /// Called when ProbeRTT begins: arriving samples no longer belong to the probe.
     pub(super) fn stop_probing(&mut self) {
         self.probe.acks = AckPhase::Stopping;
         self.start_round();
@@ -124,7 +124,8 @@ impl Bbr {
     }
 
     /// IsTimeToProbeBW(): after two to three seconds, or after the round trips in which a Reno flow
-    /// would have grown as much.
+    /// would have grown by as much. The latter keeps the coexistence with Reno fair at small
+    /// windows.
     fn is_time_to_probe(&self, now: Instant) -> bool {
         let reno = (self.target_inflight() / self.mss).min(MOST_ROUNDS);
         now > self.probe.stamp + self.probe.wait || self.probe.rounds >= reno
@@ -143,7 +144,7 @@ impl Bbr {
             return true;
         }
         if sample.cwnd_limited && self.cwnd >= self.bounds.inflight_longterm {
-            // The bound hides what the path can do.
+            // The bound hides the capacity of the path, so the pipe is not known to be full.
             self.full.reset(sample.delivery_rate);
             return false;
         }
@@ -187,7 +188,7 @@ impl Bbr {
         }
     }
 
-    /// AdaptLongTermModel(): true if the state has changed.
+    /// AdaptLongTermModel(); returns whether the state has changed.
     fn adapt_long_term_model(&mut self, sample: &RateSample) -> bool {
         if self.probe.acks == AckPhase::Starting && self.round.start {
             self.probe.acks = AckPhase::Feedback;
@@ -223,7 +224,7 @@ impl Bbr {
     /// HandleInflightTooHigh().
     pub(super) fn handle_inflight_too_high(&mut self, now: Instant, tx_in_flight: u32, app_limited: bool) {
         self.probe.too_high = true;
-        // Once for each probe.
+        // React only once per probe.
         self.probe.is_sample = false;
         if !app_limited {
             let least = percent(self.target_inflight().into(), BETA) as u32;
@@ -238,5 +239,5 @@ impl Bbr {
 
 /// BBR.Headroom, in per cent.
 const HEADROOM: u64 = 15;
-/// The most round trips from one probe to the next.
+/// Largest number of round trips between two probes.
 const MOST_ROUNDS: u32 = 63;
