@@ -109,8 +109,7 @@ impl Controller for Westwood {
 
     fn on_loss(&mut self, now: Instant, view: &View) {
         match self.pipe(view) {
-            // Never enlarges the window: the estimate may exceed it when the application limits the
-            // sender.
+            // A loss never enlarges the window.
             Some(pipe) => self.base.reduce(pipe, self.base.cwnd().min(pipe)),
             None => self.base.on_loss(now, view),
         }

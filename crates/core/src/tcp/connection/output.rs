@@ -1,4 +1,4 @@
-//! Segments that leave once the connection is open.
+//! Segments of an open connection.
 
 use bytes::Bytes;
 
@@ -8,8 +8,9 @@ use crate::tcp::sender::{Mark, Marked, Outgoing};
 use crate::time::Instant;
 
 impl Connection {
-    /// What a hole or a duplicate makes us say comes first and bare, so that the peer can count it
-    /// (RFC 5681 section 2); then the stream; then an acknowledgement that no data took along.
+    /// Returns the next segment. Reports of holes and duplicates come first and without data, so
+    /// that the peer can count them (RFC 5681 section 2). Then comes stream data, then an
+    /// acknowledgement that no data segment has carried.
     #[inline]
     pub(super) fn poll_stream(&mut self, now: Instant) -> Option<Segment> {
         if self.rx.has_report() && self.rx.ack_due() {
@@ -30,7 +31,7 @@ impl Connection {
         }
     }
 
-    /// `<SEQ=SND.NXT><ACK=RCV.NXT><CTL=ACK>`, if one is owed.
+    /// Returns `<SEQ=SND.NXT><ACK=RCV.NXT><CTL=ACK>`, if one is due.
     #[inline]
     pub(super) fn poll_ack(&mut self, now: Instant) -> Option<Segment> {
         if !self.rx.ack_due() {
@@ -46,8 +47,8 @@ impl Connection {
         self.segment(now, self.tx.control_seq() - back, Flags::ACK, Bytes::new(), sack)
     }
 
-    /// The SACK blocks of a segment with data, which takes less data for them: as many as there is
-    /// room for among the options, and half of the segment at most.
+    /// The SACK blocks of a data segment, which reduce its payload: as many as the option space
+    /// allows, and at most half of the segment.
     #[inline]
     fn data_sack(&mut self) -> SackBlocks {
         if !self.config.sack_on_data || !self.sends_sack || !self.rx.has_holes() {

@@ -4,7 +4,7 @@ use super::{Expired, Phase, Sender};
 use crate::time::Instant;
 
 impl Sender {
-    /// As [`Sender::handle_timeout`], and tells the controller what was found lost.
+    /// As [`Sender::handle_timeout`], and reports found losses to the controller.
     pub(crate) fn handle_timers(&mut self, now: Instant, limit: u8) -> Expired {
         let timeouts = self.counts.timeouts;
         self.check_app_limited();
