@@ -105,13 +105,13 @@ pub enum ScheduleError {
     /// The loss is no probability, or no packet ever arrives.
     #[error("loss must lie from 0 up to, not including, 1, not {value}")]
     Loss {
-        /// What it was.
+        /// The rejected value.
         value: f64,
     },
     /// The paths are not in ascending order of round-trip times.
     #[error("path {path} has a shorter round-trip time than the one before it")]
     Order {
-        /// The path, counted from 1.
+        /// The offending path, counted from 1.
         path: usize,
     },
 }

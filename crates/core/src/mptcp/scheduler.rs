@@ -108,8 +108,7 @@ pub struct PathView {
 
 #[cfg(test)]
 impl PathView {
-    /// A path of which nothing is known but an initial time-out, with room for a window of one
-    /// segment.
+    /// A path without measurements, with an initial time-out and room for a window of one segment.
     fn unknown(index: usize) -> Self {
         let rto = Duration::from_secs(1);
         Self {
@@ -215,7 +214,7 @@ pub(crate) enum AnyScheduler {
 }
 
 impl AnyScheduler {
-    /// `push` is what the connection does with little data.
+    /// `push` tells the scheduler how the peer acknowledges.
     pub(crate) fn new(kind: SchedulerKind, push: Push) -> Self {
         match kind {
             SchedulerKind::RoundRobin => Self::RoundRobin(RoundRobin::default()),

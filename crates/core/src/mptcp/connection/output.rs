@@ -254,8 +254,8 @@ fn view(now: Instant, index: usize, subflow: &Subflow, lacks: bool) -> PathView 
     }
 }
 
-/// Share of the segments sent that was sent again. A few that nobody lost stand for what is not
-/// known at the beginning.
+/// Share of retransmitted segments. A constant number of delivered segments is added, which stands
+/// for the missing measurements at the beginning.
 fn loss(tcp: &tcp::Info) -> f64 {
     let delivered = tcp.bytes_acked / u64::from(tcp.mss.max(1));
     tcp.retransmissions as f64 / (delivered + tcp.retransmissions + UNKNOWN) as f64

@@ -190,7 +190,7 @@ impl<'a> Chain<'a> {
             };
             weighted += weight * csma.mean(i);
             if i == csma.max_backoffs && self.won_at.is_empty() {
-                // How the last one ends changes nothing any more.
+                // The end of the last back-off has no effect on the number of periods.
                 break;
             }
             let window = csma.window(i);
