@@ -47,8 +47,9 @@ pub struct Config {
     pub signal: Signal,
     /// Whether acknowledgements are repaired hop by hop.
     pub acks: AckCustody,
+    /// Whether to offer SACK on behalf of an endpoint that does not support it (section IV-B).
+    pub sack: SackForEnds,
     /// Hop-by-hop reliable SYN with a first measurement of the round-trip time (section IV-C).
-    /// Hop-by-hop reliable SYN with a first measurement of the round trip (section IV-C).
     pub flying_start: FlyingStart,
 }
 
