@@ -256,13 +256,13 @@ impl Half {
             self.answers = 0;
             self.ack_window = segment.window;
             if !bare && segment.seq_end().gt(self.ack_seq) {
-                // The receiver of a repetition would find it older than what it has (RFC 9293
-                // section 3.10.7.4, PAWS).
+                // The receiver of a repetition would find it older than this data (RFC 9293 section
+                // 3.10.7.4, PAWS).
                 self.set(Self::ACK_KNOWN | Self::ACK_PENDING | Self::ACK_ARMED, false);
             }
         } else if now.saturating_since(self.ack_sent_at) >= LATEST_STRAGGLER {
-            // Not overtaken, but of another connection than the state: nothing of it counts as
-            // acknowledged.
+            // Not overtaken, but of another connection than the state, so the old acknowledgement
+            // number is discarded.
             self.acked = ack;
             self.set(Self::ACK_KNOWN | Self::ACK_PENDING | Self::ACK_ARMED, false);
         }

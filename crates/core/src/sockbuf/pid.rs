@@ -9,11 +9,11 @@ use core::ops::RangeInclusive;
 /// `z^3 + (kp + ki + kd - 2) z^2 + (1 - kp - 2 kd) z + kd`.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Gains {
-    /// Factor of the sum of all errors.
+    /// Factor of the error.
     pub kp: f64,
-    /// Factor of the difference between this error and the last.
+    /// Factor of the sum of all errors.
     pub ki: f64,
-    /// Of the difference between this error and the last.
+    /// Factor of the difference between this error and the last.
     pub kd: f64,
 }
 
@@ -50,7 +50,7 @@ pub struct Controller {
 }
 
 impl Controller {
-    /// At rest.
+    /// A controller at rest.
     pub const fn new(gains: Gains) -> Self {
         Self { gains, sum: 0.0, last: None }
     }

@@ -58,7 +58,7 @@ pub struct Counters {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// It is open.
+    /// The id is already open.
     #[error("connection {} is open already", .0.0)]
     Known(ConnectionId),
     /// The MSS is zero.

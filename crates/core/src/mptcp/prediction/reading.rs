@@ -56,10 +56,10 @@ impl Reading {
 /// M3: the coefficient of p(x|w).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Binomial {
-    /// w over x.
+    /// w choose x.
     #[default]
     Choose,
-    /// x over w, as printed: 0 for every x below w.
+    /// x choose w, as printed: 0 for every x below w.
     Printed,
 }
 
