@@ -75,13 +75,13 @@ pub struct Connection {
     /// Size in force in bytes: above the target until the buffer has drained, below it until others
     /// have drained.
     pub limit: u64,
-    /// Bytes in the buffer, by the last view.
-    pub occupied: u64,
     /// Bytes in the buffer, according to the last view.
-    pub acknowledged: u64,
+    pub occupied: u64,
     /// Bytes acknowledged, according to the last view.
-    pub flows: Vec<FlowView>,
+    pub acknowledged: u64,
     /// Its flows according to the last view, with their last valid bandwidth reports.
+    pub flows: Vec<FlowView>,
+    /// Target and limit last reported to the owner.
     pub(super) told: (u64, u64),
 }
 

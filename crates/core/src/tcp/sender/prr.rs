@@ -5,11 +5,11 @@
 /// State of one recovery.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Prr {
-    /// prr_delivered: bytes delivered since then.
+    /// RecoverFS: bytes in flight when the recovery began.
     start: u32,
-    /// prr_out: bytes sent since then.
+    /// prr_delivered: bytes delivered since then.
     delivered: u32,
-    /// prr_out: bytes that have left since.
+    /// prr_out: bytes sent since then.
     out: u32,
     /// The window until the next acknowledgement, in bytes.
     window: u32,
