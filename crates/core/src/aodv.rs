@@ -126,7 +126,8 @@ pub enum Event {
         /// The destination.
         destination: Ipv4Addr,
     },
-    ///
+    /// Routes have broken, at this node or further along. Packets to these destinations have no
+    /// route for now. For a transport protocol this is the notification of a route failure.
     Broken {
         /// The destinations, in ascending order.
         destinations: Vec<Ipv4Addr>,
