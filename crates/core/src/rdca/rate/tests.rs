@@ -131,7 +131,8 @@ fn many_losses_slow_the_rise_and_single_ones_do_not() {
 
 #[test]
 fn the_slow_rise_is_around_the_share() {
-    // 250 ms: 1200 bytes per second. From there the increase is slow, although this sender used 3000.
+    // 250 ms: 1200 bytes per second. From there the increase is slow, although this sender used
+    // 3000 bytes per second.
     assert!((1200..=1220).contains(&seconds_after(&snack(3, 250_000), 5)), "no more than the share");
     // 60 ms: 5000 bytes per second. Up to 85 % of it the increase is fast.
     let fast = seconds_after(&snack(3, 60_000), 10);
