@@ -14,7 +14,7 @@ pub(super) struct Solicit {
 }
 
 impl Solicit {
-    /// The node has no path. Nodes that boot together are scattered over the first delay.
+    /// Starts the timer when the node has no path. A random delay spreads nodes that boot together.
     pub(super) fn begin(&mut self, now: Instant, config: &Config, random: u32) {
         if config.dis_interval.is_zero() || self.due.is_some() {
             return;
