@@ -303,6 +303,7 @@ impl Router {
     }
 
     /// Handles a message from a neighbour that arrived in a packet with this TTL.
+    // Such a source address cannot be that of a neighbour.
     pub fn handle_message(&mut self, now: Instant, from: Ipv4Addr, ttl: u8, payload: &[u8]) {
         self.tick(now);
         let unusable = from == self.address || from.is_unspecified() || from.is_multicast();
@@ -350,6 +351,7 @@ impl Router {
     /// Returns the next message to send, or `None`. `random` is any random number; it sets the
     /// delay of a broadcast.
     pub fn poll_transmit(&mut self, random: u32) -> Option<Transmit> {
+        // Only broadcasts are delayed: all neighbours forward the same request at the same time.
         let Queued { to, ttl, payload } = self.output.pop_front()?;
         let delay = match to {
             To::Broadcast => self.config.jitter.mul_ratio(u64::from(random), 1 << 32),

@@ -139,6 +139,8 @@ impl DataReceiver {
         data.advance(old);
         dsn = dsn + old as u64;
         self.duplicate += old as u64;
+        // The window field is rounded to the scale of the window, so the peer may exceed the edge
+        // by one unit.
         let mut limit = self.edge + u64::from(self.unit);
         if let Some(end) = self.end
             && end.lt(limit)
@@ -157,6 +159,7 @@ impl DataReceiver {
             let before = self.pieces.octets();
             let len = data.len() as u64;
             self.pieces.insert(low(dsn), data);
+            // Bytes that the reassembly already held are duplicates.
             self.duplicate += len.saturating_sub(self.pieces.octets() - before);
         }
         if self.reach_end() { Brought::End } else { brought }

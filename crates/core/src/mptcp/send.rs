@@ -133,6 +133,7 @@ impl DataSender {
     }
 
     fn room(&self) -> u32 {
+        // Kept data is acknowledged on the data level, but it still occupies memory.
         self.buffer.saturating_sub(self.queue.len()).saturating_sub(self.kept_octets)
     }
 
@@ -221,6 +222,7 @@ impl DataSender {
     /// Processes a DATA_ACK with the window of its segment. Returns `None` if it acknowledges data
     /// that was never sent, otherwise whether anything has moved.
     pub(crate) fn acknowledge(&mut self, ack: DataSeqNumber, window: u32) -> Option<bool> {
+        // The DATA_FIN takes one number, and it is sent only after all data was assigned.
         let most = if self.closed && self.next == self.end() { self.end() + 1 } else { self.next };
         if !ack.le(most) {
             return None;
@@ -252,6 +254,8 @@ impl DataSender {
             self.gaps.pop_front();
         }
         if let Some(chunk) = self.chunks.front_mut() {
+            // A DATA_ACK may end within a chunk: the acknowledged part is only kept for the
+            // subflow.
             let cut = una.distance(chunk.dsn).clamp(0, i64::from(chunk.len)) as u32;
             if cut > 0 {
                 let part = |copy: &Copy| Copy { end: copy.seq + cut, ..*copy };
@@ -347,6 +351,7 @@ impl DataSender {
         if !self.any_lost {
             return None;
         }
+        // Acknowledged chunks have taken their marks with them, so the flag is computed again.
         self.any_lost = self.chunks.iter().any(|chunk| chunk.lost);
         self.chunks.iter().position(|chunk| chunk.lost && wanted(chunk))
     }

@@ -9,7 +9,8 @@ use super::arrivals::Arrivals;
 use super::trip::micros;
 use crate::time::{Duration, Instant};
 
-/// A sender of few packets has long intervals, and a queue of others before it all the same.
+/// Upper limit of the tolerated queueing delay. A sender with few packets has long intervals, but
+/// its packets still wait behind those of others.
 pub(super) const MOST_TOLERATED: Duration = Duration::from_millis(100);
 /// This many consecutive packets that have waited show a queue.
 const RUN: u32 = 16;
@@ -48,7 +49,7 @@ pub(super) struct Crowd {
 }
 
 impl Crowd {
-    /// A packet has come that has waited, or not.
+    /// Records a packet and its queueing delay.
     pub(super) fn observe(&mut self, now: Instant, waiting: Duration, tolerated: Duration) {
         self.arrivals.came(now);
         // On a slow path the transmission of a single packet takes longer than the tolerated wait.

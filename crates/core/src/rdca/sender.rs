@@ -368,9 +368,12 @@ impl Sender {
                 Path::Broken { .. } => return,
                 Path::Tried { times, .. } => times.saturating_add(1),
             };
+            // The rate of an application-limited sender says nothing about the capacity of the
+            // path.
             if !self.is_application_limited() {
                 self.rate.broken(now, &self.config);
             }
+            // A failed trial breaks routes again, so each one doubles the wait.
             let wait = self.rate.rtt.max(LEAST_PROBE) * (1 << times.min(16));
             self.path = Path::Broken { until: now + wait.min(self.config.longest_wait), times };
         } else if matches!(self.state, State::Open(_)) && self.hearing != Hearing::Standby {

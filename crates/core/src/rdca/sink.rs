@@ -259,6 +259,8 @@ impl Sink {
         });
         let rtt = Stream::estimate(now, request.time);
         entry.reply = Some(Reply { incarnation, stream, echo: request.time, rtt });
+        // A request may be an old one that arrives late, so it does not keep an existing stream
+        // alive.
         if entry.stream.is_none() {
             entry.heard = now;
         }

@@ -121,6 +121,7 @@ impl Tuner {
         if mss == 0 {
             return Err(OpenError::NoSegment);
         }
+        // Each connection keeps at least one segment, so that none can be starved.
         let (needed, threshold) = (self.pool.least() + u64::from(mss), self.pool.threshold);
         if needed > threshold {
             return Err(OpenError::Full { needed, threshold });
@@ -230,6 +231,8 @@ impl Tuner {
         let mut mss = 0;
         let mut flows = Vec::with_capacity(view.flows.len());
         for flow in view.flows {
+            // The segments of all connections must fit into the pool, because each connection keeps
+            // one.
             if flow.mss == 0 || others + u64::from(flow.mss) > self.pool.threshold {
                 *bad_segments += 1;
             } else {

@@ -165,6 +165,8 @@ impl Flight {
         }
         let (mut last, mut copies) = (found, found.copies);
         while last.end.lt(end)
+            // A retransmission may begin and end within segments, because segment sizes change. The
+            // pieces that are cut off keep their own history.
             && let Some(next) = self.take(i)
         {
             copies = copies.min(next.copies);
@@ -216,6 +218,8 @@ impl Flight {
     /// Removes the segments below the new SND.UNA.
     #[inline]
     pub(crate) fn acknowledge(&mut self, una: SeqNumber) {
+        // One acknowledgement may cover several segments, so all are compared with the highest byte
+        // before it.
         let highest = self.highest;
         while let Some(first) = self.segments.front() {
             if first.seq.ge(una) {
@@ -228,6 +232,7 @@ impl Flight {
             } else if first.fate != Fate::Reported
                 && let Some(rate) = &mut self.rate
             {
+                // A part of a segment gives no rate sample, but its bytes count as delivered.
                 rate.count(una.distance(first.seq).max(0) as u32);
             }
             self.forget(0);
@@ -300,6 +305,8 @@ impl Flight {
         if newest.is_none_or(|newest| transmission.is_after(&newest)) {
             *newest = Some(transmission);
         }
+        // RFC 8985 section 6.2 step 3: only a segment that was sent once can show reordering,
+        // because a retransmission always arrives out of order.
         self.arrivals.reordered |= !segment.again && highest.is_some_and(|highest| highest.ge(segment.end));
         if self.highest.is_none_or(|highest| highest.lt(segment.end)) {
             self.highest = Some(segment.end);
@@ -351,6 +358,7 @@ impl Flight {
             let stands = |segment: &&Sent| segment.at == at && segment.fate == Fate::Unknown;
             if self.segments.get(i).filter(stands).is_some_and(|segment| segment.seq.lt(end)) {
                 if !newest.is_after(transmission) {
+                    // Later entries were sent even later.
                     return None;
                 }
                 if at + wait > now {
@@ -358,6 +366,7 @@ impl Flight {
                 }
                 self.lose(i);
             }
+            // The entry is stale, or its segment was marked lost above.
             self.order.pop_front();
         }
         None
@@ -366,6 +375,7 @@ impl Flight {
     /// RACK_mark_losses_on_RTO() (RFC 8985 section 6.3): marks the first segment lost, and the
     /// segments that were sent at least `wait` ago.
     pub(crate) fn lose_on_timeout(&mut self, now: Instant, wait: Duration) {
+        // A peer that has reneged may have dropped all reported data (RFC 2018 section 8).
         if self.is_reneged() {
             return self.lose_all();
         }
@@ -404,6 +414,7 @@ impl Flight {
     fn judge_one(&mut self, i: usize, segment: Sent) {
         let resent = segment.copies > 1 && segment.seq.lt(self.high_rxt);
         if resent {
+            // The first transmission has left the network; the second one still counts.
             self.forget(i);
             self.segments[i].copies = 1;
             self.pipe += segment.len();
@@ -444,6 +455,7 @@ impl Flight {
             }
         }
         self.rescue = None;
+        // Later reports must judge the reverted segments again.
         if let Some(first) = self.segments.front() {
             self.judged = first.seq;
         }

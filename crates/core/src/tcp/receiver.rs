@@ -242,6 +242,7 @@ impl Receiver {
         fin: bool,
         sack: u32,
     ) -> Arrival {
+        // RFC 9293 section 3.10.7.4, seventh: data after the peer's FIN is ignored.
         if self.fin == Fin::Reached {
             return Arrival::Nothing;
         }
@@ -267,6 +268,8 @@ impl Receiver {
         if seq == self.nxt {
             self.in_order(now, payload, full, sack)
         } else {
+            // RFC 5681 section 4.2: an out-of-order segment is acknowledged at once, which gives
+            // the sender duplicate acknowledgements.
             let tells = self.tells_gaps || payload.is_empty();
             if !payload.is_empty() {
                 self.reassembly.insert(seq, payload);
@@ -293,6 +296,7 @@ impl Receiver {
     fn in_order(&mut self, now: Instant, payload: Bytes, full: u32, sack: u32) -> Arrival {
         let mut arrival = Arrival::Nothing;
         if payload.is_empty() {
+            // A segment without new data shows that the peer has missed an acknowledgement.
             if full > 0 {
                 self.delay.now();
             }
@@ -318,6 +322,7 @@ impl Receiver {
             self.delay.in_order();
         }
         if self.fin == Fin::At(self.nxt) {
+            // RFC 9293 section 3.10.7.4, eighth: the FIN is acknowledged, at once.
             self.fin = Fin::Reached;
             self.nxt += 1;
             self.edge = self.edge.max(self.nxt);

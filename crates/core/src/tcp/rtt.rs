@@ -47,9 +47,13 @@ impl RttEstimator {
                 rtt
             }
             Some(srtt) => {
+                // RFC 6298 section 2.3: RTTVAR is updated first, with the SRTT before this sample.
                 let error = if srtt > rtt { srtt - rtt } else { rtt - srtt };
+                // beta is 1/4. When RTTVAR falls, beta is divided by the number of samples in a
+                // round trip (RFC 7323 appendix G).
                 let share = if error < self.rttvar { 4 * u64::from(expected.max(1)) } else { 4 };
                 self.rttvar = self.rttvar.mul_ratio(share - 1, share) + error / share;
+                // alpha is 1/8.
                 srtt.mul_ratio(7, 8) + rtt / 8
             }
         });
@@ -138,6 +142,7 @@ impl Recent {
     fn sample(&mut self, now: Instant, rtt: Duration) {
         let age = now.saturating_since(self.since);
         if age >= SPAN {
+            // After a gap of two periods, the previous minimum is out of date.
             self.before = self.now.take().filter(|_| age < SPAN * 2);
             self.since = now;
         }

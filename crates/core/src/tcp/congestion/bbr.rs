@@ -177,7 +177,8 @@ impl Bbr {
         }
     }
 
-    /// BBR.MinPipeCwnd.
+    /// BBR.MinPipeCwnd: four segments keep data in flight with a peer that acknowledges every
+    /// second segment.
     fn min_pipe_cwnd(&self) -> u32 {
         self.mss.saturating_mul(4)
     }
@@ -191,6 +192,7 @@ impl Bbr {
 
     /// QuantizationBudget().
     fn quantized(&self, in_flight: u32) -> u32 {
+        // C.send_quantum: 1 ms at the pacing rate, at most 64 KiB.
         let budget = (self.rate / 1000).min(64 * 1024) as u32;
         let least = in_flight.max(budget).max(self.min_pipe_cwnd());
         if self.state == State::Up { least.saturating_add(2 * self.mss) } else { least }
@@ -284,6 +286,7 @@ impl Bbr {
     /// SetPacingRateWithGain().
     fn set_pacing_rate(&mut self, gain: u64) {
         let rate = percent(percent(self.bw, gain), 100 - PACING_MARGIN_PERCENT);
+        // In Startup the estimate is still growing, so a lower value must not reduce the rate.
         if self.full.reached || rate > self.rate {
             self.rate = rate;
         }
@@ -297,6 +300,8 @@ impl Bbr {
         let grown = self.cwnd.saturating_add(sample.newly_acked);
         if self.full.reached {
             self.cwnd = grown.min(max_inflight);
+        // In Startup the model underestimates the path. It limits the growth but must not shrink
+        // the window.
         } else if self.cwnd < max_inflight || sample.total_delivered < u64::from(self.initial_cwnd) {
             self.cwnd = grown;
         }
@@ -467,7 +472,8 @@ fn is_too_high(lost: u64, in_flight: u32) -> bool {
 fn inflight_at_loss(lost: &LostSegment) -> u32 {
     let before = i64::from(lost.tx_in_flight) - i64::from(lost.size);
     let lost_before = lost.lost.min(u64::from(u32::MAX)) as i64 - i64::from(lost.size);
-    // (2 % before - lost_before) / 98 %.
+    // Solved for the prefix of the segment at which the losses reach 2 %: lost_before + prefix = 2
+    // % (before + prefix).
     let prefix = (2 * before - 100 * lost_before) / 98;
     (before + prefix).clamp(0, MOST_IN_FLIGHT.into()) as u32
 }
@@ -489,7 +495,8 @@ const MOST_IN_FLIGHT: u32 = 1 << 30;
 const STARTUP_PACING_GAIN: u64 = 277;
 /// BBR.ProbeRTTCwndGain, in per cent.
 const PROBE_RTT_CWND_GAIN: u64 = 50;
-/// BBR.PacingMarginPercent.
+/// BBR.PacingMarginPercent: pacing slightly below the estimate keeps the queue at the bottleneck
+/// short.
 const PACING_MARGIN_PERCENT: u64 = 1;
 /// BBRStartupFullLossCnt.
 const STARTUP_FULL_LOSS_COUNT: u32 = 6;

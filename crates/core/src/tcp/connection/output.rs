@@ -21,6 +21,7 @@ impl Connection {
         {
             return Some(segment);
         }
+        // RFC 9293 section 3.8.4: a keep-alive probe has SEG.SEQ = SND.NXT - 1.
         if self.probes_silence() {
             return Some(self.bare_segment(now, 1));
         }
@@ -66,6 +67,7 @@ impl Connection {
                 self.tx.reserve(more);
                 return sack;
             }
+            // The last block is the least recent one (RFC 2018 section 4), so it is dropped first.
             let fewer = sack.as_slice().len() - 1;
             sack = sack.as_slice().iter().take(fewer).copied().collect();
         }
@@ -93,6 +95,7 @@ impl Connection {
         mut sack: SackBlocks,
     ) -> Segment {
         let ack = self.rx.nxt();
+        // Every segment carries the acknowledgement, so a delayed one is no longer owed.
         self.rx.acknowledged();
         let timestamps = self.stamps.as_mut().map(|stamps| stamps.stamp(now, ack));
         let mptcp = self.multipath_options(seq, payload.len(), &mut sack);
@@ -106,6 +109,8 @@ impl Connection {
             options: Options { timestamps, sack, ..Options::default() },
             mptcp,
             payload,
+            // A segment without data must not be ECT (RFC 3168 section 6.1.4); `data_segment` sets
+            // the codepoint.
             ecn: Ecn::NotEct,
         }
     }

@@ -55,6 +55,7 @@ impl Bbr {
 
     /// PickProbeWait().
     fn pick_probe_wait(&mut self) {
+        // Random waits keep flows that share a bottleneck from probing at the same time.
         self.probe.rounds = self.random_below(2) as u32;
         self.probe.wait = Duration::from_secs(2) + Duration::from_micros(self.random_below(1_000_000));
     }
@@ -197,6 +198,8 @@ impl Bbr {
             self.probe.is_sample = false;
             self.probe.acks = AckPhase::Init;
             if self.is_in_probe_bw() {
+                // An application-limited cycle does not show the bandwidth, so it must not expire
+                // the maximum.
                 if !sample.app_limited {
                     self.max_bw.advance();
                 }
@@ -226,6 +229,8 @@ impl Bbr {
         self.probe.too_high = true;
         // React only once per probe.
         self.probe.is_sample = false;
+        // An application-limited sample does not show the capacity. One probe reduces the bound at
+        // most to BBR.Beta of the target.
         if !app_limited {
             let least = percent(self.target_inflight().into(), BETA) as u32;
             self.bounds.inflight_longterm = tx_in_flight.max(least);
@@ -237,7 +242,7 @@ impl Bbr {
     }
 }
 
-/// BBR.Headroom, in per cent.
+/// BBR.Headroom, in per cent: capacity left unused for other flows.
 const HEADROOM: u64 = 15;
 /// Largest number of round trips between two probes.
 const MOST_ROUNDS: u32 = 63;
