@@ -472,8 +472,8 @@ fn is_too_high(lost: u64, in_flight: u32) -> bool {
 fn inflight_at_loss(lost: &LostSegment) -> u32 {
     let before = i64::from(lost.tx_in_flight) - i64::from(lost.size);
     let lost_before = lost.lost.min(u64::from(u32::MAX)) as i64 - i64::from(lost.size);
-    // Solved for the prefix of the segment at which the losses reach 2 %: lost_before + prefix = 2
-    // % (before + prefix).
+    // The prefix of the segment at which the losses reach 2 %, from lost_before + prefix = 0.02
+    // (before + prefix).
     let prefix = (2 * before - 100 * lost_before) / 98;
     (before + prefix).clamp(0, MOST_IN_FLIGHT.into()) as u32
 }
