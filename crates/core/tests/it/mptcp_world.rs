@@ -77,7 +77,7 @@ pub struct Side {
     pub inbox: Vec<u8>,
     pub events: Vec<Event>,
     pub sent: u64,
-    /// Subflows by path and remote port, and ports by subflow.
+    /// Subflows by path and client port.
     ports: BTreeMap<(PathId, u16), SubflowId>,
 }
 

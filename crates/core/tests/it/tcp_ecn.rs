@@ -258,8 +258,8 @@ fn marks_take_the_place_of_losses() {
     }
 }
 
-/// A path that marks every packet and loses none: no controller keeps a window near that of a path
-/// without marks after slow start.
+/// A path that marks every packet and loses none: no controller keeps a window near the one that
+/// slow start reaches on a path without marks.
 #[test]
 fn marks_from_the_start_end_slow_start() {
     use CongestionAlgorithm::{Cubic, NewReno, Westwood};

@@ -130,7 +130,8 @@ fn delayed_ack_counts_full_segments() {
     );
 }
 
-/// RFC 9293 SHLD-19: the limit of two full segments in bytes also applies to smaller segments.
+/// RFC 9293 SHLD-19: smaller segments with the bytes of two full segments also trigger an
+/// acknowledgement.
 #[test]
 fn delayed_ack_counts_the_bytes_of_segments_that_are_not_full() {
     let script = (0..5).map(|i| format!("0 < . {}:{} ack 1001 win 8000", 1501 + i * 700, 2201 + i * 700));
