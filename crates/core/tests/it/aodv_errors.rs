@@ -210,9 +210,9 @@ fn repairing() -> Config {
     Config { local_repair: LocalRepair::On, ..still() }
 }
 
-/// Section 6.12: the request of the node before the break has a TTL of max(MIN_REPAIR_TTL, 0.5 #hops)
-/// plus LOCAL_ADD_TTL, and the node holds packets. A longer route is reported with the N flag, and
-/// no node deletes a route for it.
+/// Section 6.12: the node before the break sends a request and holds packets. The TTL is
+/// max(MIN_REPAIR_TTL, 0.5 #hops) plus LOCAL_ADD_TTL. A longer route is reported with the N flag,
+/// and no node deletes a route for it.
 #[test]
 fn a_local_repair_finds_another_way() {
     let mut world = talking(repairing(), 5);
