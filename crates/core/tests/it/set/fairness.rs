@@ -25,7 +25,7 @@ enum Answer {
 struct Asked(Node);
 
 impl Asked {
-    /// A node that has served transfer 99 of an honest sender until a moment ago.
+    /// A node that has just begun to serve transfer 99 of an honest sender.
     fn busy() -> Self {
         let mut asked = Self(Node::new(asks()));
         assert_eq!(asked.ask(at(1), 99, None, true), Answer::Accepted);

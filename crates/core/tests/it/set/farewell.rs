@@ -122,7 +122,7 @@ fn a_transfer_that_needs_no_farewell_calls_nobody() {
     give_up(&mut world);
     assert_eq!(world.sender.outcome(), Some(Outcome::Failed(Failure::Refused(RefuseReason::NoRoom))));
     assert_eq!(world.requests, 1);
-    // Between two attempts the node keeps its partial file.
+    // Between two attempts the node keeps the transfer.
     let world = failed(LENGTH, with_identity(), no_gateway_after(1_500, Death::Reset));
     assert_eq!((world.requests, world.node.delivered().is_some()), (1, true));
 }

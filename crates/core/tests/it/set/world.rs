@@ -430,7 +430,7 @@ impl World {
                 false => (Duration::from_secs(60), StreamClose::TimedOut),
             };
             self.push(self.now + after, Event::Closed(end, why));
-            // The dial is known to be open until then, without use.
+            // Until then the dialled stream exists but carries nothing.
             self.insert(end, end, delay, rate);
             return;
         }
