@@ -110,16 +110,16 @@ pub(super) struct Half {
 /// Relation of a data segment to earlier ones.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Arrival {
-    /// It ends above all earlier ones.
+    /// The segment ends above all earlier ones.
     New,
-    /// It does not: retransmitted or overtaken.
+    /// The segment ends below an earlier one: it was retransmitted or overtaken.
     Old,
 }
 
 /// Information of an acknowledgement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct AckNews {
-    /// It acknowledges more than any before, or changes the window.
+    /// Whether the acknowledgement covers more than any before, or changes the window.
     pub(super) advances: bool,
     /// A measurement was completed.
     pub(super) measured: bool,

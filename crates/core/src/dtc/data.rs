@@ -14,7 +14,7 @@ use crate::time::{Duration, Instant};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Fate {
     Pass,
-    /// It tells an endpoint something new besides its data, so it always passes.
+    /// The segment has new information for an endpoint besides its data, so it always passes.
     Tell,
     Hold,
 }

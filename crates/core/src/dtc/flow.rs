@@ -21,7 +21,7 @@ pub(super) enum Way {
 }
 
 impl Way {
-    /// The other direction.
+    /// The opposite direction.
     pub(super) const fn back(self) -> Self {
         match self {
             Self::FromFirst => Self::FromSecond,

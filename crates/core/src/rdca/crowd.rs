@@ -76,12 +76,12 @@ impl Crowd {
         self.run >= RUN || self.lost > LOSSY
     }
 
-    /// The shortest wait of late; zero if none is known.
+    /// The shortest recent queueing delay; zero if unknown.
     pub(super) fn waiting(&self) -> Duration {
         if self.run >= RUN { self.least } else { Duration::ZERO }
     }
 
-    /// Whether the senders are to be told now.
+    /// Whether the senders must be notified now.
     pub(super) fn is_due(&mut self, now: Instant) -> bool {
         // Far fewer packets arrive than at the last notification: that share was too high, and the
         // guard time, measured through a full queue, is too long.
@@ -89,9 +89,9 @@ impl Crowd {
         self.waits() && (now >= self.quiet || fell)
     }
 
-    /// The level that senders share, in 1/1024 packets: those above it are to be told the rate of
-    /// that level. `carried` is how many packets of each sender have arrived of late. `None` for a
-    /// single sender: the trend of its own delay suffices.
+    /// The level that senders share, in 1/1024 packets: senders above it are notified of the rate
+    /// of that level. `carried` is the number of recent packets of each sender. `None` for a single
+    /// sender: the trend of its own delay suffices.
     pub(super) fn share(
         &mut self,
         now: Instant,
@@ -125,8 +125,8 @@ impl Crowd {
         Some(level)
     }
 
-    /// The interval between packets of a sender at the level, microseconds; 0 if there was no
-    /// notification of late.
+    /// The interval between packets of a sender at the level in microseconds; 0 without a recent
+    /// notification.
     pub(super) fn interval(&self, now: Instant) -> u32 {
         let good = self.share > 0 && now.saturating_since(self.told) < GOOD;
         if good { self.share } else { 0 }

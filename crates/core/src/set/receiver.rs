@@ -45,7 +45,7 @@ pub enum Striping {
     Refused,
 }
 
-/// Who permits a new transfer.
+/// The authority that permits a new transfer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Grant {
     /// Every transfer is permitted and starts at byte 0.
@@ -70,7 +70,7 @@ pub struct ReceiverConfig {
     pub gateways: Vec<Gateway>,
     /// Whether the node accepts SET sessions.
     pub striping: Striping,
-    /// Who permits a new transfer.
+    /// The authority that permits a new transfer.
     pub grant: Grant,
     /// Largest number of requests that wait while a transfer is in progress; they are served in
     /// order. When the queue is full, a new request displaces one of the sender with the most

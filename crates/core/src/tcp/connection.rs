@@ -199,6 +199,7 @@ impl Connection {
 
     /// Closes the connection because the peer has not answered for too long.
     fn give_up(&mut self, now: Instant) {
+        // RFC 9293 section 3.10.5: in SYN-SENT no reset is sent.
         if self.state != State::SynSent {
             self.reset = Some(self.reset_segment(now));
         }
@@ -247,6 +248,7 @@ impl Connection {
 
     /// Returns the next segment to send, until `None`.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Segment> {
+        // The reset comes first, since it must also leave after the connection has entered CLOSED.
         if let Some(reset) = self.reset.take() {
             return Some(reset);
         }
@@ -337,6 +339,7 @@ impl Connection {
             | State::FinWait1
             | State::FinWait2
             | State::CloseWait => self.reset = Some(self.reset_segment(now)),
+            // RFC 9293 section 3.10.5: these states end without a reset.
             State::SynSent | State::Closing | State::LastAck | State::TimeWait => {}
         }
         self.rx.discard();

@@ -257,12 +257,16 @@ impl Sender {
     fn begin_with(&mut self, cwnd: u32) {
         let cwnd = cwnd.min(self.limit()).max(self.mss);
         self.congestion = controller(&self.config, cwnd, self.mss, self.base);
+        // Samples need a record of each segment, so they are taken only for controllers that use
+        // them.
         self.flight.rate = self.congestion.wants_samples().then(Box::default);
     }
 
     /// Accepts bytes from the front of `data` up to the size of the send buffer; returns their
     /// number.
     pub(crate) fn write(&mut self, data: &mut Bytes) -> usize {
+        // Before the new data is queued: afterwards it is no longer visible that the application
+        // was the limit.
         self.check_app_limited();
         let room = self.buffer().saturating_sub(self.queue.len()) as usize;
         let n = data.len().min(room);

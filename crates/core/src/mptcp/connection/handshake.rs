@@ -260,6 +260,7 @@ impl Connection {
             Stage::Offering => {
                 segment.payload.is_empty() || segment.mptcp.is_empty() || capable(&segment.mptcp).is_some()
             }
+            // Before its HMAC was verified, data could come from an attacker.
             Stage::Joined { .. } => segment.payload.is_empty() || joins(segment),
             Stage::Joining { nonce } if has(Flags::SYN) && has(Flags::ACK) => {
                 !subflow.tcp.awaits(segment) || self.check_join_answer(index, segment, nonce)

@@ -197,6 +197,7 @@ impl Connection {
     fn send_new(&mut self, now: Instant, index: usize, skip: u64) -> bool {
         let Some(subflow) = self.subflows.get_mut(index) else { return false };
         let mut most = u32::from(subflow.tcp.info().mss);
+        // The first data segment repeats the keys, in an option that is larger than a later DSS.
         if subflow.bytes_assigned == 0 && subflow.tcp.multipath().is_some_and(|m| m.first.is_some()) {
             most = most.saturating_sub(TIGHTER).max(1);
         }

@@ -109,10 +109,10 @@ pub enum Occupancy {
 /// M11: view of the queue in equation (7).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Seen {
-    /// That of an accepted packet: N given that there is room.
+    /// The queue as seen by an accepted packet: N given that there is room.
     #[default]
     Accepted,
-    /// That at an arbitrary time, as printed.
+    /// The queue at an arbitrary time, as printed.
     AnyTime,
 }
 

@@ -118,7 +118,8 @@ fn a_retransmission_is_not_timed() {
     rate.sent(ms(50), range(0), (2000, 3000), true);
     let sample = arrive(&mut rate, ms(50), ms(150), 0);
     assert_eq!((sample.rtt, sample.tx_in_flight), (None, 3000));
-    // Its first record is gone, and the record that has arrived waits for its turn.
+    // Its first record was removed, and the record of the arrived segment waits until the earlier
+    // ones are removed.
     assert_eq!(rate.log.len(), 3);
     arrive(&mut rate, ms(1), ms(151), 1);
     arrive(&mut rate, ms(2), ms(152), 2);

@@ -46,7 +46,7 @@ enum Eifel {
     Off,
     /// The first retransmission of the episode was not sent yet.
     Armed,
-    /// It was sent with this TSval (RetransmitTS).
+    /// The first retransmission was sent with this TSval (RetransmitTS).
     Sent(u32),
 }
 
