@@ -55,6 +55,7 @@ impl Startup {
         }
         if delivered_before >= self.round_end {
             self.round_end = delivered;
+            // A round that we limited says nothing about the capacity of the path.
             if limited == Limited::ByPath {
                 self.flat += 1;
             }

@@ -500,6 +500,7 @@ impl Receiver {
             let Some(transfer) = self.transfer.as_mut().filter(|_| length > 0) else { return false };
             let piece = octets.split_to(length);
             let Some(new) = transfer.reorder.insert(&mut self.waiting, at, piece) else { return false };
+            // Duplicates do not count as progress: otherwise a sender could hold the node forever.
             if new > 0 {
                 transfer.news = now;
             }
@@ -640,6 +641,7 @@ impl Receiver {
         for (stream, role) in streams.iter_mut() {
             let Role::Session(session) = role else { continue };
             let limit = buffers::share(&config.share, config.buffer, session.quality.average(), &rivals);
+            // A change of less than a segment is not worth a new limit.
             if session.limit == 0 || limit.abs_diff(session.limit) >= config.share.segment {
                 session.limit = limit;
                 effects.push_back(Effect::LimitReceive { stream: *stream, octets: limit });

@@ -114,6 +114,7 @@ impl Controller for Adaptive {
         }
         let octets = u64::from(core::mem::take(&mut self.counted));
         if !view.uses(self.cwnd(), self.ssthresh()) {
+            // A window that was not fully used has not been tested.
             self.began = None;
             return;
         }

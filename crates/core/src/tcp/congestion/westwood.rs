@@ -60,6 +60,7 @@ impl Westwood {
     fn sample(&mut self, octets: u64, time: Duration) {
         let nanos = u128::from(time.as_nanos().max(1));
         let sample = u128::from(octets) * u128::from(UNIT) * 1_000_000_000 / nanos;
+        // Below this limit the filter cannot overflow.
         let sample = sample.min(u128::from(u64::MAX / 10)) as u64;
         self.bandwidth = Some(self.bandwidth.map_or(sample, |estimate| (9 * estimate + sample) / 10));
     }
@@ -91,6 +92,8 @@ impl Controller for Westwood {
     fn on_delivery(&mut self, now: Instant, mss: u32, acked: u32) {
         let since = *self.since.get_or_insert(now);
         let time = now.saturating_since(since);
+        // One sample per round trip: with a sample per acknowledgement, compressed acknowledgements
+        // would inflate the estimate (CCR paper).
         if self.rtt.is_some_and(|rtt| !rtt.is_zero() && time >= rtt) {
             self.sample(self.delivered, time);
             self.since = Some(now);
@@ -120,6 +123,7 @@ impl Controller for Westwood {
     }
 
     fn on_timeout(&mut self, now: Instant, view: &View) {
+        // RFC 5681 section 3.1: a repeated time-out for the same byte keeps the threshold.
         let pipe = self.pipe(view).filter(|_| view.repair != Repair::RepeatedTimeout);
         self.base.on_timeout(now, view);
         if let Some(pipe) = pipe {

@@ -14,12 +14,16 @@ impl Connection {
     pub(super) fn segment_in_syn_sent(&mut self, now: Instant, segment: Segment) {
         let has = |flag| segment.flags.contains(flag);
         let acks = has(Flags::ACK);
+        // First check: an unacceptable ACK belongs to another incarnation of the connection, so it
+        // is answered with a reset.
         if acks && (segment.ack.le(self.tx.una()) || segment.ack.gt(self.tx.max())) {
             self.dropped += 1;
             self.reset = reset_for(&segment);
             return;
         }
         if has(Flags::RST) {
+            // Second check: an acceptable ACK proves that the sender of the reset has seen our SYN.
+            // Without it the reset may be forged.
             self.dropped += u64::from(!acks);
             if acks {
                 self.finish(CloseReason::Refused);
@@ -48,6 +52,7 @@ impl Connection {
     /// Processes sequence number, window and options of the peer's SYN.
     pub(super) fn take_syn(&mut self, now: Instant, syn: &Segment) {
         let options = &syn.options;
+        // Windows are scaled only if both SYNs have the option (RFC 7323 section 2.2).
         let (ours, theirs) = match (self.config.window_scale, options.window_scale) {
             (Some(ours), Some(theirs)) => (ours.min(MAX_SHIFT), theirs.min(MAX_SHIFT)),
             (Some(_) | None, _) => (0, 0),
@@ -64,6 +69,7 @@ impl Connection {
         if options.sack_permitted {
             self.tx.expect_sack();
         }
+        // Without the option the default MSS applies (RFC 9293 section 3.7.1).
         let peer = options.mss.unwrap_or(self.config.default_mss).max(LEAST_MSS);
         let stamped = if self.stamps.is_some() { STAMPS_LEN } else { 0 };
         let options_len = stamped + self.multipath_overhead();

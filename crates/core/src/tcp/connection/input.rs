@@ -44,6 +44,7 @@ impl Connection {
     #[inline]
     fn check(&mut self, now: Instant, segment: &mut Segment) -> Check {
         self.check_syn_received(segment)?;
+        // RFC 7323 section 5.3 (R1): PAWS comes before the sequence number.
         self.check_timestamps(now, segment)?;
         self.check_sequence(now, segment)?;
         self.check_flags(now, segment)?;
@@ -77,6 +78,7 @@ impl Connection {
     #[inline]
     fn check_timestamps(&mut self, now: Instant, segment: &Segment) -> Check {
         let Some(stamps) = &self.stamps else { return Ok(()) };
+        // RFC 7323 section 5.3 (R1): PAWS does not apply to resets.
         if segment.flags.contains(Flags::RST) {
             return Ok(());
         }

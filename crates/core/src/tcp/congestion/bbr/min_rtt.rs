@@ -56,6 +56,7 @@ impl Bbr {
     /// UpdateMinRTT() and CheckProbeRTT().
     pub(super) fn check_probe_rtt(&mut self, now: Instant, sample: &RateSample) {
         self.min_rtt.update(now, sample);
+        // After an idle time the queue of this flow is empty anyway, so ProbeRTT is not necessary.
         if self.state != State::ProbeRtt && self.min_rtt.expired && !self.min_rtt.idle_restart {
             self.state = State::ProbeRtt;
             self.save_cwnd();
@@ -102,6 +103,7 @@ impl Bbr {
     fn exit_probe_rtt(&mut self, now: Instant) {
         self.bounds.reset_short_term();
         if self.full.reached {
+            // The queue is already empty, so DOWN ends at once.
             self.start_down(now);
             self.start_cruise();
         } else {
