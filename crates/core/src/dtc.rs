@@ -145,6 +145,7 @@ impl Node {
         };
         let stateless = at == Table::STATELESS;
         self.counters.stateless += u64::from(stateless);
+        // A reset always passes, because only its endpoint can judge it.
         if segment.flags.contains(Flags::RST) {
             if !stateless {
                 self.forget(at);
@@ -165,6 +166,7 @@ impl Node {
         if segment.seq_len() > 0 {
             fate = self.data(now, (at, way), segment, (&options, fate), random);
         }
+        // The node has added SACK-permitted for this sender, which would not understand the blocks.
         if self.table.get(at).without_sack[way.back() as usize] && !options.sack.is_empty() {
             options.sack = SackBlocks::EMPTY;
         }

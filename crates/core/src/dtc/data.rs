@@ -43,6 +43,7 @@ impl Node {
             if self.cache.slots()[place].agrees(segment) {
                 return self.seen_again(now, (at, way), place, (segment, told));
             }
+            // Another segment with these numbers: one of the two is stale or forged.
             self.cache.clear(place);
         }
         if syn && self.config.flying_start == FlyingStart::Off {
@@ -59,6 +60,7 @@ impl Node {
     }
 
     fn store(&mut self, now: Instant, (at, way): (usize, Way), place: Place, mut segment: Segment) {
+        // The blocks would be out of date when the segment is sent again.
         segment.options.sack = SackBlocks::EMPTY;
         let syn = segment.flags.contains(Flags::SYN);
         if !syn {

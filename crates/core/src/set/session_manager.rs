@@ -363,6 +363,7 @@ impl Sender {
 
     /// Returns the next effect for the driver, until `None`.
     pub fn poll_effect(&mut self, now: Instant) -> Option<Effect> {
+        // Striping runs once after a batch of events, not after each of them.
         if self.effects.is_empty() && self.stale {
             self.stale = false;
             if matches!(self.phase, Phase::Sessions) {

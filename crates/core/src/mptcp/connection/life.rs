@@ -112,6 +112,7 @@ impl Connection {
                 })
         });
         let ready = self.subflows.iter().filter(|s| s.is_ready()).count().max(1);
+        // Each stall probes on another subflow, because the previous one may have failed.
         let turn = self.stalls as usize % ready;
         let ends = self.tx.is_closed() && !self.tx.fin_acked();
         if let Some(multipath) =
@@ -136,6 +137,7 @@ impl Connection {
             return;
         }
         if self.stall_at.is_none() {
+            // The slowest subflow may still deliver, so the largest time-out counts.
             let rto = self.subflows.iter().filter(|s| s.is_ready()).map(|s| s.tcp.info().rto).max();
             let rto = rto.unwrap_or(Duration::from_secs(1)) * (2 << self.stalls.min(MAX_SHIFT));
             self.stall_at = Some(now + rto.min(MAX_STALL));
@@ -147,6 +149,7 @@ impl Connection {
         for index in 0..self.subflows.len() {
             self.look_after_subflow(now, index);
         }
+        // RFC 8684 section 3.3.3: the subflows are closed after both DATA_FINs are acknowledged.
         if self.mode == Mode::Multipath && self.tx.fin_acked() && self.rx.ended() {
             self.subflows.iter_mut().filter(|s| s.is_alive()).for_each(|s| retire(now, s));
         }
