@@ -61,8 +61,8 @@ impl Router {
         let forget_at = now + self.config.delete_period;
         let sequence = match &mut self.quiet_until {
             Some(until) => {
-                // Section 6.13: each data packet for the rebooted node restarts the DELETE_PERIOD
-                // wait. Its sequence numbers from before the reboot are unknown.
+                // Section 6.13: each data packet that arrives at a rebooted node restarts its
+                // DELETE_PERIOD wait. The sequence numbers from before the reboot are unknown.
                 *until = forget_at;
                 None
             }

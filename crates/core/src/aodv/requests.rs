@@ -65,10 +65,10 @@ impl Router {
         }
         let until = now + self.config.path_discovery_time;
         match self.seen.note(now, until, (request.originator, request.id)) {
-            // Without space to remember the request, the node must not forward it: duplicates would
-            // circulate.
             First::Time => {}
             First::Again => return,
+            // Without space to remember the request, the node must not forward it: duplicates would
+            // circulate.
             First::Full => {
                 self.counters.table_full += 1;
                 return;

@@ -50,9 +50,9 @@ impl Metrics {
     }
 }
 
-/// A path that a node offers to its neighbours. With [`INFINITE_RANK`] it withdraws paths: all that
-/// lead from the first node of `path` to the second, or, if `path` has one node only, everything
-/// stored for that node.
+/// A path that a node offers to its neighbours. With [`INFINITE_RANK`] it withdraws paths. These
+/// are all paths from the first node of `path` to the second. If `path` has one node only, they are
+/// all paths through that node, which has lost its routes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Dio {
     /// The sender's rank on this path.

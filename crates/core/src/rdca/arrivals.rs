@@ -57,7 +57,7 @@ impl Arrivals {
         self.arrived(now, seq);
     }
 
-    /// Records that this number of packets were found missing before a packet.
+    /// Records the number of packets found missing before a packet.
     pub(super) fn missed(&mut self, packets: u32) {
         for _ in 0..packets.min(WINDOW as u32) {
             self.lost += (WHOLE - self.lost) / WINDOW as u16;

@@ -313,6 +313,8 @@ impl Relay {
                 self.effects.push_back(Effect::Write { stream, octets });
             }
             (_, _) => {
+                // The gateway holds these bytes until the wireless half is open, so the window
+                // shrinks.
                 session.limit = session.limit.saturating_sub(octets.len() as u32);
                 session.early.push_back(octets);
                 self.effects.push_back(Effect::LimitReceive { stream: session.wired, octets: session.limit });

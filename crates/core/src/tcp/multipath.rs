@@ -124,6 +124,7 @@ impl Multipath {
     pub(crate) fn of_data(&mut self, seq: SeqNumber, dsn: Option<DataSeqNumber>, len: usize) -> Mptcp {
         let relative = seq.distance(self.iss) as u32;
         let ends = dsn.is_some_and(|dsn| self.data_end == Some(dsn + len as u64));
+        // RFC 8684 section 3.1: in the first data segment, the keys take the place of the DSS.
         if let (Some(capable), 1) = (self.first, relative)
             && let CapableForm::Ack { sender, receiver } = capable.form
         {
@@ -133,6 +134,7 @@ impl Multipath {
         let mut dss = self.acknowledging();
         if let Some(dsn) = dsn {
             let dsn = self.width.wire(dsn);
+            // RFC 8684 section 3.3.3: the DATA_FIN counts as one byte of the mapping.
             let len = len as u16 + u16::from(ends);
             dss = dss.with_mapping(Mapping { dsn, subflow_seq: relative, len, checksum: None });
             if ends {
@@ -152,6 +154,7 @@ impl Multipath {
         let mut dss = self.acknowledging();
         if let (true, Some(end)) = (self.data_fin_due, self.data_end) {
             let dsn = self.width.wire(end);
+            // RFC 8684 section 3.3.3: a DATA_FIN without data is mapped to subflow sequence number 0.
             let mapping = Mapping { dsn, subflow_seq: 0, len: 1, checksum: None };
             dss = dss.with_mapping(mapping).with_data_fin();
             self.data_fin_said = true;

@@ -36,6 +36,7 @@ impl Connection {
     ) -> Option<Self> {
         let mut this = Self::accept(now, config, syn, iss)?;
         this.become_subflow(iss, multipath);
+        // A second time, because the options of the subflow reduce the MSS.
         this.take_syn(now, syn);
         Some(this)
     }
@@ -60,6 +61,7 @@ impl Connection {
         if let Some(window) = window {
             self.tx.bound_window(window);
         }
+        // In SYN-SENT the MSS is not yet computed.
         if self.state != State::SynSent {
             self.tx.widen_mss(u32::from(multipath.overhead()));
         }
@@ -152,6 +154,7 @@ impl Connection {
     #[inline]
     pub(super) fn tell_multipath(&mut self, segment: &Segment, seq: SeqNumber, shift: u8) {
         let Some(multipath) = &mut self.multipath else { return };
+        // After its FIN the peer sends no more data.
         let takes = match self.state {
             State::SynSent | State::SynReceived | State::Established | State::FinWait1 | State::FinWait2 => {
                 true

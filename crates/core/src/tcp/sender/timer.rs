@@ -113,6 +113,7 @@ impl Sender {
         self.congestion.on_timeout(now, &view);
         self.say_reduced();
         self.rtt.back_off();
+        // Further losses of the data sent so far belong to this episode (RFC 6582 section 3.2).
         self.recover = self.max;
         self.lose_outstanding(now);
         if self.uses_rack() && self.una.ge(self.base) {

@@ -145,6 +145,7 @@ impl Sender {
     ) {
         let eifel = self.is_eifel(a, duplicate);
         let late = repeated && self.repeats.all_reported();
+        // With timestamps the Eifel detection decides.
         let frto = a.stamp.is_none() && self.is_frto(arrivals);
         if self.undo.prior.is_some() && (eifel || late || frto) {
             // The original has arrived and not the retransmission, so the arrival says nothing
@@ -161,6 +162,8 @@ impl Sender {
             return false;
         };
         self.undo.eifel = Eifel::Off;
+        // RFC 3522 section 3.2 step 5: an acknowledgement of all outstanding data may come from a
+        // receiver that echoes old times.
         let sure = !duplicate && (self.undo.duplicates > 0 || a.ack.lt(self.max));
         sure && (echo.wrapping_sub(sent) as i32) < 0
     }
@@ -169,6 +172,7 @@ impl Sender {
     fn is_frto(&mut self, arrivals: &Arrivals) -> bool {
         let (Frto::New(_), Some(first)) = (self.undo.frto, arrivals.first) else { return false };
         self.undo.frto = Frto::Off;
+        // Data sent before the time-out has arrived, so the time-out was spurious.
         first.end.le(self.recover)
     }
 
