@@ -1,11 +1,14 @@
 //! AODV (RFC 3561): on-demand routing for ad hoc networks in which every node forwards packets.
 //!
-//! One [`Router`] is the routing state of one node. It never sees a data packet. Its owner asks for
-//! the next hop ([`Router::route`] for the node's own packets, [`Router::forward`] for packets of
-//! other nodes), holds packets during route discovery, and reports which packets were sent
-//! ([`Router::note_use`]) and which neighbours the link layer has lost
-//! ([`Router::handle_link_break`]). Messages are UDP payloads in both directions
-//! ([`crate::aodv::PORT`]).
+//! One [`Router`] is the routing state of one node. It never sees a data packet. Its owner has
+//! these tasks:
+//!
+//! * It asks for the next hop: [`Router::route`] for the node's own packets, [`Router::forward`]
+//!   for packets of other nodes.
+//! * It holds packets during route discovery.
+//! * It reports which packets were sent ([`Router::note_use`]), and which neighbours the link layer
+//!   has lost ([`Router::handle_link_break`]).
+//! * It carries the messages as UDP payloads in both directions ([`crate::aodv::PORT`]).
 //!
 //! Call any number of `handle_*` methods, queries and notes, then [`Router::poll_transmit`] and
 //! [`Router::poll_event`] until they return `None`, then [`Router::next_timeout`].

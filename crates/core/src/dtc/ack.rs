@@ -44,6 +44,8 @@ impl Node {
         let data_way = way.back();
         let key = self.table.get(at).key;
         if at == Table::STATELESS {
+            // Without state the node does not hold back acknowledgements, but it can still free
+            // cached segments.
             self.cache.acknowledged((&key, data_way), segment.ack);
             return Fate::Pass;
         }
@@ -104,6 +106,7 @@ impl Node {
         if segment.ack.gt(held.left) || slot.segment.flags.contains(Flags::SYN) {
             return Fate::Pass;
         }
+        // Without SACK blocks the acknowledgement names only the next missing byte.
         if !context.gaps.any() {
             return self.without_sack(place, segment, options, context);
         }
@@ -195,6 +198,7 @@ impl Node {
         event: LinkEvent,
     ) {
         let AckCustody::Repair { after, at_most } = self.config.acks else { return };
+        // A newer acknowledgement has replaced this one.
         let half = self.table.get_mut(at).half_mut(data_way);
         if !half.knows_ack() || segment.ack != half.acked {
             return;

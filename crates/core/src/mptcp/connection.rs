@@ -148,6 +148,7 @@ impl Connection {
         let Some(subflow) = self.subflows.get_mut(subflow.index()) else { return };
         subflow.backup = backup;
         if let Some(multipath) = subflow.tcp.multipath() {
+            // RFC 8684 section 3.3.8: MP_PRIO applies to the subflow on which it is sent.
             multipath.once.push_back(MptcpOption::MpPrio { backup });
         }
     }

@@ -247,7 +247,7 @@ pub enum Drain {
     /// The queue stays (Algorithm 2): a sender that continues at the arrival rate of its packets
     /// never drains it.
     Keep,
-    /// The sender pauses for as long as its packets wait, at most one second. Its own part of the
+    /// The sender pauses for as long as its packets wait, at most four seconds. Its own part of the
     /// queue is then drained.
     OwnPart,
 }

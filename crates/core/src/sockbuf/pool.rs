@@ -57,6 +57,7 @@ impl Pool {
 
     /// Moves limits towards their targets as far as possible: down to the buffers' contents, then
     /// up by the freed memory, first one segment for each connection.
+    // Shrinking comes first, so that the freed memory can be assigned in the same call.
     pub(super) fn settle(&mut self) {
         for connection in &mut self.connections {
             if connection.limit > connection.target {
@@ -66,6 +67,7 @@ impl Pool {
         let mut held: u128 = self.connections.iter().map(holds).sum();
         let segment = |connection: &Connection| connection.target.min(u64::from(connection.mss));
         let whole = |connection: &Connection| connection.target;
+        // First one segment for each connection, so that none is blocked while large buffers drain.
         for aim in [segment as fn(&Connection) -> u64, whole] {
             for connection in &mut self.connections {
                 let others = held - holds(connection);

@@ -25,6 +25,8 @@ impl Connection {
             self.dropped += 1;
             return self.look_after(now);
         }
+        // Before the subflow processes the segment: a reset closes it and its options are no longer
+        // passed on.
         let fastclose = self.fastclose(&segment);
         let Some(subflow) = self.subflows.get_mut(index) else { return };
         subflow.tcp.handle_segment(now, segment);
@@ -67,6 +69,7 @@ impl Connection {
         for option in incoming.mptcp.options() {
             self.take_option(index, option);
         }
+        // Without the peer's key, no data sequence number can be interpreted.
         if self.mode != Mode::Multipath {
             return;
         }
@@ -179,6 +182,7 @@ impl Connection {
             if let Some(subflow) = self.subflows.get_mut(index) {
                 subflow.tcp.acknowledge();
             }
+            // A DATA_FIN without data may complete the stream, so no payload has to follow.
             if len == 0 && self.rx.reach_end() {
                 self.peer_closed();
             }

@@ -1,11 +1,15 @@
 //! Undo of the reaction to a spurious loss: the acknowledgements were late, or segments were
 //! reordered.
 //!
-//! Spurious time-outs and recoveries are detected by timestamps (Eifel, RFC 3522), without
-//! timestamps after a time-out by the next two acknowledgements (F-RTO, RFC 5682 section 3.1), and
-//! by the peer's reports that all retransmissions were duplicates (RFC 2883, RFC 3708). The undo
-//! restores window, threshold and, after a time-out, the round-trip time according to RFC 4015, and
-//! cancels pending retransmissions.
+//! Three methods detect spurious time-outs and recoveries:
+//!
+//! * timestamps (Eifel, RFC 3522)
+//! * without timestamps, the next two acknowledgements after a time-out (F-RTO, RFC 5682 section
+//!   3.1)
+//! * the peer's reports that all retransmissions were duplicates (RFC 2883, RFC 3708)
+//!
+//! The undo restores window, threshold and, after a time-out, the round-trip time according to RFC 4015.
+//! It cancels pending retransmissions.
 
 use super::ack::Acknowledgement;
 use super::output::Run;
