@@ -57,8 +57,8 @@ impl Pool {
 
     /// Moves limits towards their targets as far as possible: down to the buffers' contents, then
     /// up by the freed memory, first one segment for each connection.
-    // Shrinking comes first, so that the freed memory can be assigned in the same call.
     pub(super) fn settle(&mut self) {
+        // Shrinking comes first, so that the freed memory can be assigned in the same call.
         for connection in &mut self.connections {
             if connection.limit > connection.target {
                 connection.limit = connection.target.max(connection.occupied.min(connection.limit));

@@ -8,8 +8,8 @@
 //!   3.1)
 //! * the peer's reports that all retransmissions were duplicates (RFC 2883, RFC 3708)
 //!
-//! The undo restores window, threshold and, after a time-out, the round-trip time according to RFC 4015.
-//! It cancels pending retransmissions.
+//! The undo restores window, threshold and, after a time-out, the round-trip time (RFC 4015). It
+//! cancels pending retransmissions.
 
 use super::ack::Acknowledgement;
 use super::output::Run;
