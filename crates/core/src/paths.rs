@@ -677,6 +677,8 @@ impl Router {
             }
         }
         for id in unanswered {
+            // Without an answer to its DAOs the path does not work, so its offer must not be chosen
+            // again.
             let gone = self.offers.drop_path(id);
             gone.iter().for_each(|path| self.candidates.forget(&path.nodes[1..]));
             self.lost(now, gone.into_iter().collect(), random);
@@ -686,6 +688,7 @@ impl Router {
     /// Announces each path to all neighbours.
     fn say_paths(&mut self) {
         if let (false, Some(rank)) = (self.root, self.offers.rank()) {
+            // L of RFC 6550 section 8.2.2.4: the lowest rank that the node has announced.
             self.lowest_rank = Some(self.lowest_rank.map_or(rank, |lowest| lowest.min(rank)));
             self.announced = self.offers.paths().first().map(|path| (rank, self.etx(path)));
         }

@@ -78,6 +78,7 @@ impl Sink {
         let header = self.config.header;
         let expected = match header {
             Header::Ours => Expected::default(),
+            // The printed header has short numbers, which are completed from the expected ones.
             Header::Printed => self.expected(now, peer),
         };
         match header.decode(datagram, expected) {

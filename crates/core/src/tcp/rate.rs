@@ -71,6 +71,8 @@ impl Rate {
     /// Records a sent segment; `pipe` holds the bytes in the network without and with it.
     pub(crate) fn sent(&mut self, at: Instant, range: (SeqNumber, SeqNumber), pipe: (u32, u32), again: bool) {
         let ((seq, end), (before, after)) = (range, pipe);
+        // Nothing was in the network: the intervals start here, so that idle time does not lower
+        // the rate.
         if before == 0 {
             (self.first_sent, self.delivered_at) = (at, at);
             self.first_end = seq;
@@ -207,6 +209,7 @@ impl Rate {
             newly_lost: core::mem::take(&mut self.newly_lost),
             tx_in_flight: newest.in_flight,
             lost: self.lost - newest.lost,
+            // Karn's rule: a retransmitted segment gives no round-trip time.
             rtt: (!newest.again).then_some(rtt),
             app_limited: newest.app_limited,
             cwnd_limited: self.full_until.is_some(),

@@ -123,6 +123,8 @@ impl Connection {
         {
             return None;
         }
+        // As on Linux: above all numbers of the old connection, with the margin of an unscaled
+        // window.
         let iss = self.tx.control_seq() + u32::from(u16::MAX) + 2;
         self.finish(CloseReason::Graceful);
         Some(iss)

@@ -137,6 +137,7 @@ impl Sender {
         if !self.rack.reordered && sure {
             return Duration::ZERO;
         }
+        // Step 4: min(RACK.reo_wnd_mult * RACK.min_RTT / 4, SRTT).
         let (min_rtt, srtt) = (self.rtt.min_rtt().unwrap_or_default(), self.rtt.srtt().unwrap_or_default());
         (min_rtt / 4 * (u64::from(self.rack.wider) + 1)).min(srtt)
     }
@@ -153,16 +154,20 @@ impl Sender {
     pub(super) fn schedule_probe(&mut self, now: Instant) {
         (self.rack.probe_at, self.rack.probe_due) = (None, false);
         let Timer::Retransmit(timeout) = self.timer else { return };
+        // Section 7.2: no probe with reported data, in a recovery, or while another probe is
+        // unanswered.
         let idle = self.una == self.max || self.flight.reported_bytes() > 0;
         if !self.uses_rack() || self.phase != Phase::Open || idle || self.rack.probe.is_some() {
             return;
         }
         let wait = match self.rtt.srtt() {
+            // Section 7.2: 1 s without a round-trip time.
             None => Duration::from_secs(1),
             // The receiver may delay its acknowledgement of a single segment.
             Some(srtt) if self.max.distance(self.una) <= self.mss as i32 => srtt * 2 + LONGEST_ACK_DELAY,
             Some(srtt) => srtt * 2,
         };
+        // The probe must precede the time-out.
         self.rack.probe_at = Some((now + wait).min(timeout));
     }
 
@@ -208,6 +213,7 @@ impl Sender {
         // Both copies have arrived. The block may extend further, because adjacent duplicates are
         // reported as one.
         let twice = twice.is_some_and(|block| block.right.ge(probe.end));
+        // No loss was repaired: the probe had new data, or both copies have arrived.
         if !probe.again || twice || empty {
             self.rack.probe = None;
         } else if ack.gt(probe.end) {

@@ -191,6 +191,7 @@ impl Bbr {
         if !self.signals.loss_round_start {
             return;
         }
+        // While probing, losses adapt the long-term bound instead.
         if self.signals.is_loss_in_round && !self.is_probing() {
             self.lower_bounds();
         }
