@@ -1,6 +1,7 @@
 //! Model of the delay over a path of IEEE 802.15.4 and cellular hops: sections V and VI of
-//! "Multipath TCP Over Multi-Hop Heterogeneous Wireless IoT Networks" (Guo et al.), equations 1 to 11.
-//! Routers evaluate it with measured values, so it is part of the core and not of the closed forms.
+//! "Multipath TCP Over Multi-Hop Heterogeneous Wireless IoT Networks" (Guo et al.), equations 1 to
+//! 11. Routers evaluate it with measured values, so it is part of the core and not of the closed
+//! forms.
 //!
 //! * [`csma`]: non-slotted CSMA-CA, equations 1 to 4: back-off periods until the channel is gained.
 //! * [`queue`]: M/M/1/K, equations 5 to 7: the waiting time before that.

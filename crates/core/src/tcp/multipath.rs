@@ -154,8 +154,8 @@ impl Multipath {
         let mut dss = self.acknowledging();
         if let (true, Some(end)) = (self.data_fin_due, self.data_end) {
             let dsn = self.width.wire(end);
-            // RFC 8684 section 3.3.3: a DATA_FIN without data has a mapping of one byte with subflow
-            // sequence number 0.
+            // RFC 8684 section 3.3.3: a DATA_FIN without data has a mapping of one byte, with
+            // subflow sequence number 0.
             let mapping = Mapping { dsn, subflow_seq: 0, len: 1, checksum: None };
             dss = dss.with_mapping(mapping).with_data_fin();
             self.data_fin_said = true;
