@@ -20,12 +20,12 @@ pub const POLL: c_int = -3;
 pub const STREAM: c_int = -4;
 /// As many connections as there may be.
 pub const FULL: c_int = -5;
-/// No file is offered, or none is under way, or it has fewer octets.
+/// No file is offered, or none is under way, or it has fewer bytes.
 pub const OFFER: c_int = -6;
 
 /// What a [`Effect`] is.
 pub mod kind {
-    /// Send octets.
+    /// Send bytes.
     pub const WRITE: u32 = 1;
     /// Offer a receive window.
     pub const LIMIT: u32 = 2;
@@ -33,13 +33,13 @@ pub mod kind {
     pub const SHUTDOWN: u32 = 3;
     /// Reset the connection.
     pub const RESET: u32 = 4;
-    /// Octets of the file.
+    /// Bytes of the file.
     pub const DELIVER: u32 = 5;
     /// A sender offers a file.
     pub const BEGIN: u32 = 6;
     /// The file is complete, and its SHA-256 is the one announced.
     pub const END: u32 = 7;
-    /// The rest of the file does not come, or the octets were not those of the file.
+    /// The rest of the file does not come, or the bytes were not those of the file.
     pub const ABORT: u32 = 8;
 }
 
@@ -51,7 +51,7 @@ pub mod abort {
     pub const LOST: u8 = 2;
     /// No news for `idle_ms`, and another sender asked.
     pub const MADE_WAY: u8 = 3;
-    /// The octets do not have the SHA-256 that was announced.
+    /// The bytes do not have the SHA-256 that was announced.
     pub const DIGEST: u8 = 4;
     /// The program called `anabranch_node_abort`.
     pub const PROGRAM: u8 = 5;
@@ -93,7 +93,7 @@ pub mod refuse {
 pub struct Offer {
     /// Number of the transfer, drawn by the sender.
     pub transfer: u64,
-    /// Octets of the file.
+    /// Bytes of the file.
     pub length: u64,
     /// SHA-256 of the file.
     pub digest: [u8; 32],
@@ -109,7 +109,7 @@ pub struct Offer {
     pub sender: [u8; 32],
     /// The envelope of the file, which has been checked; null without a device.
     pub manifest: *const u8,
-    /// Its length in octets.
+    /// Its length in bytes.
     pub manifest_length: usize,
     /// The sequence number in it; 0 without a device.
     pub sequence: u64,
@@ -119,9 +119,9 @@ pub struct Offer {
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Gateway {
-    /// An IPv6 address, or an IPv4 address in the first four octets.
+    /// An IPv6 address, or an IPv4 address in the first four bytes.
     pub address: [u8; 16],
-    /// In the machine's order of octets.
+    /// In the machine's order of bytes.
     pub port: u16,
     /// Its number in the table.
     pub id: u16,
@@ -135,15 +135,15 @@ pub struct Gateway {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Keys {
-    /// The node's X25519 secret key, 32 octets, or null.
+    /// The node's X25519 secret key, 32 bytes, or null.
     pub secret: *const u8,
-    /// A key that the node shares with senders, 32 octets, or null.
+    /// A key that the node shares with senders, 32 bytes, or null.
     pub shared: *const u8,
-    /// X25519 public keys of senders, 32 octets each.
+    /// X25519 public keys of senders, 32 bytes each.
     pub senders: *const u8,
     /// Their number.
     pub sender_count: u8,
-    /// X25519 public keys of the gateways, 32 octets each, or null.
+    /// X25519 public keys of the gateways, 32 bytes each, or null.
     pub gateways: *const u8,
 }
 
@@ -151,13 +151,13 @@ pub struct Keys {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Config {
-    /// Octets that wait out of order, at most.
+    /// Bytes that wait out of order, at most.
     pub buffer: u32,
     /// A transfer without news for so long makes way for another.
     pub idle_ms: u32,
     /// Separate pieces that wait, at most.
     pub pieces: u16,
-    /// Octets that are taken at once, at most.
+    /// Bytes that are taken at once, at most.
     pub read: u16,
     /// Connections at once, at most.
     pub connections: u8,
@@ -183,13 +183,13 @@ pub struct Device {
     pub class_id: [u8; 16],
     /// Name of the component that files are for.
     pub component: *const u8,
-    /// Ed25519 public keys of signers, 32 octets each.
+    /// Ed25519 public keys of signers, 32 bytes each.
     pub signers: *const u8,
     /// Seconds since 1970; null without a clock.
     pub unix_time: Option<extern "C" fn() -> u64>,
-    /// Octets of the longest envelope that is taken.
+    /// Bytes of the longest envelope that is taken.
     pub envelope: u16,
-    /// Octets of `component`.
+    /// Bytes of `component`.
     pub component_length: u8,
     /// Number of signers.
     pub signer_count: u8,
@@ -219,7 +219,7 @@ pub struct Effect {
     pub octets: *const u8,
     /// How many, or how large a window.
     pub n: usize,
-    /// Where in the file the octets belong; of [`kind::END`], the length of the file.
+    /// Where in the file the bytes belong; of [`kind::END`], the length of the file.
     pub offset: u64,
     /// One of [`abort`].
     pub reason: u32,
@@ -229,9 +229,9 @@ pub struct Effect {
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Counters {
-    /// Octets that came more than once.
+    /// Bytes that came more than once.
     pub duplicate_octets: u64,
-    /// Octets held out of order, at most.
+    /// Bytes held out of order, at most.
     pub held_peak: u64,
     /// Streams that were reset because of what came on them.
     pub rejected: u64,

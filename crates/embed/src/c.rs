@@ -25,7 +25,7 @@ use crate::sizes::Sizes;
 /// The heap of one node.
 struct Arena {
     heap: Heap,
-    /// Octets in use, at most.
+    /// Bytes in use, at most.
     peak: usize,
 }
 
@@ -36,7 +36,7 @@ impl Arena {
         octets
     }
 
-    /// Whether so many octets are free in one piece.
+    /// Whether so many bytes are free in one piece.
     fn has_room(&mut self, octets: usize) -> bool {
         let Ok(layout) = Layout::from_size_align(octets, align_of::<usize>()) else { return false };
         match self.heap.allocate_first_fit(layout) {
@@ -173,7 +173,7 @@ impl From<&api::Config> for Sizes {
     }
 }
 
-/// Octets of memory for a node of these sizes, wherever it begins.
+/// Bytes of memory for a node of these sizes, wherever it begins.
 fn memory(sizes: &Sizes) -> usize {
     align_of::<Handle>() - 1 + size_of::<Handle>() + sizes.heap()
 }
@@ -205,7 +205,7 @@ unsafe extern "C" fn anabranch_node_defaults(config: *mut api::Config) {
     unsafe { config.write(defaults) }
 }
 
-/// Octets of memory that a node takes; 0 if there can be none.
+/// Bytes of memory that a node takes; 0 if there can be none.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn anabranch_node_memory(config: *const api::Config) -> usize {
     // SAFETY: it is null or the caller's configuration.
@@ -245,7 +245,7 @@ unsafe extern "C" fn anabranch_node_init(
     };
     let skipped = octets.as_ptr().align_offset(align_of::<Handle>());
     let Some(for_heap) = size.checked_sub(skipped + size_of::<Handle>()) else { return api::MEMORY };
-    // SAFETY: the caller gives `size` octets and does not touch them again; `memory` has counted
+    // SAFETY: the caller gives `size` bytes and does not touch them again; `memory` has counted
     // what is used of them. The handle lies at its beginning, aligned, and the heap behind it.
     unsafe {
         let handle = octets.as_ptr().cast::<u8>().add(skipped).cast::<Handle>();
@@ -291,7 +291,7 @@ unsafe extern "C" fn anabranch_node_accepted(node: *mut Handle, now: u64, stream
     }))
 }
 
-/// Octets have come: how many were taken, or an error.
+/// Bytes have come: how many were taken, or an error.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn anabranch_node_data(
     node: *mut Handle,
@@ -308,7 +308,7 @@ unsafe extern "C" fn anabranch_node_data(
         Ok(call) => call,
         Err(error) => return error,
     };
-    // SAFETY: the caller has `n` octets there.
+    // SAFETY: the caller has `n` bytes there.
     let octets = unsafe { slice::from_raw_parts(octets.cast(), n.min(usize::from(u16::MAX))) };
     code(call.node.data(at(now), StreamId(stream), octets).map(|n| n as c_int))
 }
@@ -435,7 +435,7 @@ unsafe extern "C" fn anabranch_node_offered(node: *mut Handle, out: *mut api::Of
     1
 }
 
-/// The program has these octets of the offered file already.
+/// The program has these bytes of the offered file already.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn anabranch_node_have(node: *mut Handle, octets: *const c_void, n: usize) -> c_int {
     // SAFETY: the node is the caller's, and it is in no other call.
@@ -443,7 +443,7 @@ unsafe extern "C" fn anabranch_node_have(node: *mut Handle, octets: *const c_voi
     if octets.is_null() || n > isize::MAX as usize {
         return if n == 0 { api::OK } else { api::ARGUMENT };
     }
-    // SAFETY: the caller has `n` octets there.
+    // SAFETY: the caller has `n` bytes there.
     let octets = unsafe { slice::from_raw_parts(octets.cast(), n) };
     code(call.node.have(octets).map(|()| api::OK))
 }
@@ -491,7 +491,7 @@ unsafe extern "C" fn anabranch_node_abort(node: *mut Handle, now: u64) -> c_int 
     code(call.node.abort(at(now)).map(|()| api::OK))
 }
 
-/// Octets of the present transfer that have come in order.
+/// Bytes of the present transfer that have come in order.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn anabranch_node_delivered(node: *mut Handle) -> u64 {
     // SAFETY: the node is the caller's, and it is in no other call.
@@ -505,7 +505,7 @@ unsafe extern "C" fn anabranch_node_complete(node: *mut Handle) -> c_int {
     unsafe { Call::begin(node) }.map_or(0, |call| call.node.is_complete().into())
 }
 
-/// Octets of the heap in use, at most so far.
+/// Bytes of the heap in use, at most so far.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn anabranch_node_peak(node: *mut Handle) -> usize {
     // SAFETY: the node is the caller's, and it is in no other call; no reference to its arena is
@@ -585,7 +585,7 @@ mod noise {
     use crate::guards::Keys;
 
     unsafe extern "C" {
-        /// Defined by the program: fills `n` octets with unpredictable random numbers and returns 0.
+        /// Defined by the program: fills `n` bytes with unpredictable random numbers and returns 0.
         fn anabranch_node_entropy(octets: *mut c_void, n: usize) -> c_int;
     }
 
@@ -595,7 +595,7 @@ mod noise {
         if done == 0 { Ok(()) } else { Err(NoEntropy) }
     }
 
-    /// SAFETY: it is null, or 32 octets are there.
+    /// SAFETY: it is null, or 32 bytes are there.
     unsafe fn key(octets: *const u8) -> Option<[u8; 32]> {
         // SAFETY: the caller's promise.
         unsafe { octets.cast::<[u8; 32]>().as_ref() }.copied()
@@ -609,7 +609,7 @@ mod noise {
         let shared = shared.map(SharedKey::from_octets);
         let count = if keys.senders.is_null() { 0 } else { usize::from(keys.sender_count) };
         let senders = (0..count).filter_map(|i| {
-            // SAFETY: `senders` holds `count` keys of 32 octets.
+            // SAFETY: `senders` holds `count` keys of 32 bytes.
             unsafe { key(keys.senders.add(32 * i)) }.map(PublicKey)
         });
         let mut all = alloc::vec::Vec::with_capacity(count);
@@ -620,7 +620,7 @@ mod noise {
     /// 1 if the offered file bears a signature of this Ed25519 key, 0 otherwise.
     #[unsafe(no_mangle)]
     unsafe extern "C" fn anabranch_node_signed_by(node: *mut Handle, signer: *const u8) -> c_int {
-        // SAFETY: the node is the caller's, and it is in no other call; the key has 32 octets.
+        // SAFETY: the node is the caller's, and it is in no other call; the key has 32 bytes.
         let (Some(call), Some(signer)) = (unsafe { Call::begin(node) }, unsafe { key(signer) }) else {
             return api::ARGUMENT;
         };

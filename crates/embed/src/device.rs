@@ -19,7 +19,7 @@ pub(crate) mod octets {
     /// What lasts, beside the offered manifest.
     pub(crate) const ADMISSION: usize = size_of::<Admission>().next_multiple_of(16);
 
-    /// What a signature is over, for an envelope of at most `longest` octets.
+    /// What a signature is over, for an envelope of at most `longest` bytes.
     pub(crate) const fn statement(longest: usize) -> usize {
         longest + anabranch_secure::manifest::STATEMENT_OVERHEAD
     }

@@ -33,7 +33,7 @@ pub(crate) mod octets {
         size_of::<Keys>() + usize::from(senders) * 32 + connections * stream + Node::octets(connections)
     }
 
-    /// Octets that are taken at once: what is in a record.
+    /// Bytes that are taken at once: what is in a record.
     pub(crate) fn passed(buffer: u32) -> usize {
         record(buffer.into())
     }
@@ -96,7 +96,7 @@ impl Keys {
         self.streams[slot].iter_mut().for_each(Stream::reset);
     }
 
-    /// How many octets of a connection were taken, and what they mean to the receiver. Transfers
+    /// How many bytes of a connection were taken, and what they mean to the receiver. Transfers
     /// that are `live` keep their keys.
     pub(crate) fn read(
         &mut self,

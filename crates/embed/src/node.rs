@@ -41,7 +41,7 @@ pub enum Error {
     Stream,
     /// As many connections as there may be: refuse it.
     Full,
-    /// No file is offered, or none is under way, or it has fewer octets.
+    /// No file is offered, or none is under way, or it has fewer bytes.
     Offer,
 }
 
@@ -52,17 +52,17 @@ pub enum Event {
     Stream(Effect),
     /// A sender offers a file: [`Node::offer`] says which. The last event of a call.
     Begin,
-    /// Octets of the file, each exactly once and in order.
+    /// Bytes of the file, each exactly once and in order.
     Deliver {
         /// Where in the file.
         at: u64,
-        /// The octets.
+        /// The bytes.
         octets: Bytes,
     },
-    /// All octets are there and have the SHA-256 that was announced. The sender learns so by the
+    /// All bytes are there and have the SHA-256 that was announced. The sender learns so by the
     /// events after this one.
     End {
-        /// Octets of the file.
+        /// Bytes of the file.
         length: u64,
     },
     /// The file does not come, for one of the reasons of [`abort`].
@@ -107,7 +107,7 @@ pub struct Node {
     told: bool,
     /// The reason of an [`Event::Abort`] to be polled first.
     aborted: Option<u8>,
-    /// Of the octets that the program has of the present or the offered file, and their number.
+    /// Of the bytes that the program has of the present or the offered file, and their number.
     sha256: Sha256,
     taken: u64,
     /// Of receivers that have made way, and our own.
@@ -169,7 +169,7 @@ impl Node {
         self.keys.as_ref()?.sender(self.offer()?.transfer)
     }
 
-    /// Octets of heap that must be free, in one piece, whenever anything but [`Node::poll`] is
+    /// Bytes of heap that must be free, in one piece, whenever anything but [`Node::poll`] is
     /// called.
     pub fn needs(&self) -> usize {
         self.config.sizes.needs()
@@ -189,7 +189,7 @@ impl Node {
         Ok(stream)
     }
 
-    /// Octets have come, in order. Takes as many as it may at once, with keys those of one record
+    /// Bytes have come, in order. Takes as many as it may at once, with keys those of one record
     /// at most, and returns how many: the rest is to be handed in again.
     pub fn data(&mut self, now: Instant, stream: StreamId, octets: &[u8]) -> Result<usize, Error> {
         let n = octets.len().min(usize::from(self.config.sizes.read));
@@ -281,7 +281,7 @@ impl Node {
         self.receiver.asked().filter(|_| self.told)
     }
 
-    /// The program has these octets of the offered file, behind those of the last call.
+    /// The program has these bytes of the offered file, behind those of the last call.
     pub fn have(&mut self, octets: &[u8]) -> Result<(), Error> {
         let length = self.offer().ok_or(Error::Offer)?.length;
         self.taken =
@@ -290,7 +290,7 @@ impl Node {
         Ok(())
     }
 
-    /// Takes the offered file, from the first octet that the program does not have.
+    /// Takes the offered file, from the first byte that the program does not have.
     pub fn accept(&mut self, now: Instant) -> Result<(), Error> {
         let now = self.begin(now)?;
         let transfer = self.offer().ok_or(Error::Offer)?.transfer;
@@ -301,7 +301,7 @@ impl Node {
         Ok(())
     }
 
-    /// Does not take the offered file. `delivered` is the number of octets of an unfinished file
+    /// Does not take the offered file. `delivered` is the number of bytes of an unfinished file
     /// here, for [`RefuseReason::Unfinished`].
     pub fn refuse(&mut self, now: Instant, reason: RefuseReason, delivered: u64) -> Result<(), Error> {
         let now = self.begin(now)?;
@@ -312,7 +312,7 @@ impl Node {
         Ok(())
     }
 
-    /// Gives up the present transfer, also between events: the program could not keep octets, or
+    /// Gives up the present transfer, also between events: the program could not keep bytes, or
     /// not publish the file. All connections are reset, so that the sender does not believe
     /// otherwise. Once everything about the end of a file was polled, it is too late.
     pub fn abort(&mut self, now: Instant) -> Result<(), Error> {
@@ -341,7 +341,7 @@ impl Node {
             return Some(Event::Stream(Effect::Write { stream, octets }));
         }
         loop {
-            // Octets come before whatever speaks of them: the answer that completes the file is not
+            // Bytes come before whatever speaks of them: the answer that completes the file is not
             // out yet.
             if let Some(file) = self.complete() {
                 let digest: [u8; 32] = self.sha256.finalize_reset().into();
@@ -362,7 +362,7 @@ impl Node {
             let Some(effect) = self.receiver.poll_effect() else { break };
             match effect {
                 Effect::Deliver { octets } => {
-                    // Octets of a transfer that has ended meanwhile have no place.
+                    // Bytes of a transfer that has ended meanwhile have no place.
                     if self.progress != Progress::Coming {
                         continue;
                     }
@@ -431,7 +431,7 @@ impl Node {
         }
     }
 
-    /// The file whose octets the program has all, when that is not known to be so.
+    /// The file whose bytes the program has all, when that is not known to be so.
     fn complete(&self) -> Option<FileIdentity> {
         let request = self.receiver.present().filter(|_| self.progress == Progress::Coming)?;
         request.file.filter(|_| self.taken == request.length)
@@ -456,7 +456,7 @@ impl Node {
         self.settled
     }
 
-    /// Octets of the present transfer that have come in order; 0 without one. Those that the
+    /// Bytes of the present transfer that have come in order; 0 without one. Those that the
     /// program has of it are as many once all events are polled.
     pub fn delivered(&self) -> u64 {
         self.receiver.delivered().map_or(0, |(_, octets)| octets)

@@ -24,7 +24,7 @@ use crate::guards::octets;
 const ENTRIES: usize = 11;
 /// A header that is not all there, as allocators round it.
 const HEADER: usize = MAX_NODE_HEADER.next_multiple_of(16);
-/// One range of octets.
+/// One range of bytes.
 const RANGE: usize = 16;
 /// Ranges in an acknowledgement: a vector that grows to 4, to 8, to 16.
 const ACK_RANGES: usize = (4 + 8 + 16) * RANGE;
@@ -41,18 +41,18 @@ const QUEUE: usize = 2;
 /// Whatever an allocator rounds up.
 const ROUNDING: usize = 256;
 
-/// Limits that a node may have for envelopes, in octets. Those of `anabranch manifest create` have
+/// Limits that a node may have for envelopes, in bytes. Those of `anabranch manifest create` have
 /// 270 to 400.
 const ENVELOPES: RangeInclusive<u16> = 256..=1024;
 
 /// The bounds of one node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Sizes {
-    /// Octets that wait out of order, at most; senders are told.
+    /// Bytes that wait out of order, at most; senders are told.
     pub buffer: u32,
     /// Separate pieces of them, at most.
     pub pieces: u16,
-    /// Octets that are taken at once, at most.
+    /// Bytes that are taken at once, at most.
     pub read: u16,
     /// Connections at once, at most.
     pub connections: u8,
@@ -60,7 +60,7 @@ pub struct Sizes {
     pub gateways: u8,
     /// With encryption, the number of senders that are known by their keys.
     pub senders: Option<u8>,
-    /// With a device that takes files by manifests, the longest envelope, in octets.
+    /// With a device that takes files by manifests, the longest envelope, in bytes.
     pub manifest: Option<u16>,
 }
 
@@ -91,7 +91,7 @@ impl Sizes {
             && self.manifest.is_none_or(|longest| cfg!(feature = "manifest") && ENVELOPES.contains(&longest))
     }
 
-    /// Octets of the heap that one call takes, and then one effect: all that they allocate
+    /// Bytes of the heap that one call takes, and then one effect: all that they allocate
     /// together.
     pub fn needs(&self) -> usize {
         let connections = usize::from(self.connections);
@@ -110,7 +110,7 @@ impl Sizes {
             + ROUNDING
     }
 
-    /// Octets of the heap that an effect takes when it is polled, at most.
+    /// Bytes of the heap that an effect takes when it is polled, at most.
     pub fn effect(&self) -> usize {
         // A table or an acknowledgement with 15 ranges is copied into a record.
         let sealed = self.senders.map_or(DELIVERED, |_| (self.table() + 32).max(DELIVERED + 64));
@@ -118,18 +118,18 @@ impl Sizes {
         sealed.max(self.manifest.map_or(0, |longest| device::octets::statement(longest.into()) + 32))
     }
 
-    /// Octets of an ACCEPT.
+    /// Bytes of an ACCEPT.
     fn table(&self) -> usize {
         let key = if self.senders.is_some() { 32 } else { 0 };
         9 + (24 + key) * usize::from(self.gateways)
     }
 
-    /// Octets of a header with a manifest.
+    /// Bytes of a header with a manifest.
     fn grown(&self) -> usize {
         self.manifest.map_or(HEADER, |longest| (MAX_NODE_HEADER + usize::from(longest)).next_multiple_of(16))
     }
 
-    /// Octets of the heap, by what they are for, in the order of docs/reference/embedded.md. Those
+    /// Bytes of the heap, by what they are for, in the order of docs/reference/embedded.md. Those
     /// before the last two last from call to call.
     pub fn parts(&self) -> [(&'static str, usize); 11] {
         let connections = usize::from(self.connections);
@@ -157,12 +157,12 @@ impl Sizes {
         ]
     }
 
-    /// Octets of the heap that last from call to call.
+    /// Bytes of the heap that last from call to call.
     pub fn lasting(&self) -> usize {
         self.parts()[..9].iter().map(|(_, octets)| octets).sum()
     }
 
-    /// Octets of heap with which no call runs out.
+    /// Bytes of heap with which no call runs out.
     pub fn heap(&self) -> usize {
         self.parts().iter().map(|(_, octets)| octets).sum()
     }

@@ -39,11 +39,11 @@ pub enum Ended {
 pub struct Traffic {
     /// Packets that the kernel sent into the network.
     pub packets_in: u64,
-    /// Their octets.
+    /// Their bytes.
     pub bytes_in: u64,
     /// Packets that came out of the network.
     pub packets_out: u64,
-    /// Their octets.
+    /// Their bytes.
     pub bytes_out: u64,
     /// Packets of the kernel from or to an address that is not in the network.
     pub foreign: u64,

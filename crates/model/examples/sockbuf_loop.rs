@@ -7,7 +7,7 @@ use anabranch_model::sockbuf::{Begin, Complex, Gains, ModelError, Plant, Respons
 
 const SETS: [(&str, Gains); 2] = [("the paper's", Gains::PAPER), ("ours", Gains::DAMPED)];
 const FACTORS: [f64; 5] = [0.25, 0.5, 1.0, 2.0, 4.0];
-/// Octets: the pool of Table 1 at low memory, one segment, and 2 BDP of section 4.1's links with
+/// Bytes: the pool of Table 1 at low memory, one segment, and 2 BDP of section 4.1's links with
 /// and without HSUPA.
 const POOL: Plant = Plant { lag: 0.0, least: 1460.0, most: 2e6 };
 const ALL: f64 = 420_000.0;

@@ -6,7 +6,7 @@
 //! [`throughput`] what they come to, with the times of [`Exchange::basic`] and
 //! [`Exchange::rts_cts`].
 //!
-//! Bianchi's stations retry for ever. With a retry limit the chain is that of Wu, Peng, Long, Cheng
+//! Bianchi's stations retry forever. With a retry limit the chain is that of Wu, Peng, Long, Cheng
 //! and Ma, "Performance of Reliable Transport Protocol over IEEE 802.11 Wireless LAN: Analysis and
 //! Enhancement", INFOCOM 2002, the one refinement that is here.
 //!
@@ -37,7 +37,7 @@ pub struct Backoff {
     pub window: u32,
     /// m: how often the window doubles; CWmax + 1 = 2^m W; 0 to 16.
     pub stages: u32,
-    /// How often a frame is sent before it is given up; at least 1. `None`: for ever, as in
+    /// How often a frame is sent before it is given up; at least 1. `None`: forever, as in
     /// Bianchi's paper.
     pub attempts: Option<u32>,
 }

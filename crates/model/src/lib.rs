@@ -5,7 +5,7 @@
 //! [`dtc`] the bounds for chains that cache segments; [`dcf`] saturated stations of IEEE 802.11;
 //! [`mptcp`] channel access, queues, round trips and the schedule of multipath TCP over IEEE
 //! 802.15.4; [`sockbuf`] the loop that steers the send buffer of a striped connection. Quantities
-//! are SI throughout: seconds, bit/s, octets, packets per second.
+//! are SI throughout: seconds, bit/s, bytes, packets per second.
 //!
 //! Where a paper contradicts itself, the corrected form is the default and the printed one can be
 //! chosen; the errata numbers (S1, S2, ...) are those of the project's errata page.

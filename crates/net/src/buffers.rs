@@ -1,6 +1,6 @@
 //! How much memory a socket has, and how much it may have.
 //!
-//! Two kinds of octets are told apart here. *Payload* is what the application has written. *Kernel
+//! Two kinds of bytes are told apart here. *Payload* is what the application has written. *Kernel
 //! memory* is what the kernel counts for it: payload and the structures around it (`sk_buff`,
 //! `skb_shared_info`, unused ends). SO_SNDBUF and SO_RCVBUF limit kernel memory; since the kernel
 //! expects as much of structures as of payload, it doubles what is set (socket(7)). What it answers
@@ -13,24 +13,24 @@ use libc::c_int;
 
 use crate::os;
 
-/// The least that the kernel makes of a send buffer, octets of kernel memory (SOCK_MIN_SNDBUF on 64
+/// The least that the kernel makes of a send buffer, bytes of kernel memory (SOCK_MIN_SNDBUF on 64
 /// bits).
 pub const LEAST_SEND_BUFFER: u64 = 4608;
 
 /// What a socket takes of the kernel's memory (SO_MEMINFO).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Memory {
-    /// Octets of what was received and is not read yet.
+    /// Bytes of what was received and is not read yet.
     pub received: u64,
     /// The limit for that, SO_RCVBUF.
     pub receive_buffer: u64,
-    /// Octets of the send queue: written and not acknowledged, with the structures around them
+    /// Bytes of the send queue: written and not acknowledged, with the structures around them
     /// (`sk_wmem_queued`).
     pub queued: u64,
     /// The limit for that, SO_SNDBUF. The queue takes no further packet while it holds as much; the
     /// last packet that it takes may go past it.
     pub send_buffer: u64,
-    /// Octets of packets that are between the queue and the wire, copies of what is in the queue
+    /// Bytes of packets that are between the queue and the wire, copies of what is in the queue
     /// (`sk_wmem_alloc`).
     pub in_devices: u64,
 }
@@ -56,7 +56,7 @@ impl Memory {
     }
 }
 
-/// The limit of the send queue, octets of kernel memory.
+/// The limit of the send queue, bytes of kernel memory.
 ///
 /// # Errors
 /// The descriptor is no socket.
@@ -64,7 +64,7 @@ pub fn send_buffer(socket: impl AsFd) -> io::Result<u64> {
     read_size(socket.as_fd(), libc::SO_SNDBUF)
 }
 
-/// Sets the limit of the send queue, octets of kernel memory; what the kernel has made of it. That
+/// Sets the limit of the send queue, bytes of kernel memory; what the kernel has made of it. That
 /// is an even number, at least [`LEAST_SEND_BUFFER`], and at most twice `net.core.wmem_max`. The
 /// kernel no longer tunes this buffer by itself.
 ///
@@ -76,7 +76,7 @@ pub fn set_send_buffer(socket: impl AsFd, octets: u64) -> io::Result<u64> {
     set_size(socket.as_fd(), libc::SO_SNDBUF, octets)
 }
 
-/// The limit of what is received and not read, octets of kernel memory.
+/// The limit of what is received and not read, bytes of kernel memory.
 ///
 /// # Errors
 /// The descriptor is no socket.
@@ -84,7 +84,7 @@ pub fn receive_buffer(socket: impl AsFd) -> io::Result<u64> {
     read_size(socket.as_fd(), libc::SO_RCVBUF)
 }
 
-/// Sets the limit of what is received and not read, octets of kernel memory; what the kernel has
+/// Sets the limit of what is received and not read, bytes of kernel memory; what the kernel has
 /// made of it. A window that was advertised is not taken back.
 ///
 /// # Errors
@@ -93,7 +93,7 @@ pub fn set_receive_buffer(socket: impl AsFd, octets: u64) -> io::Result<u64> {
     set_size(socket.as_fd(), libc::SO_RCVBUF, octets)
 }
 
-/// The largest window that is advertised to the peer, octets of payload (TCP_WINDOW_CLAMP).
+/// The largest window that is advertised to the peer, bytes of payload (TCP_WINDOW_CLAMP).
 ///
 /// # Errors
 /// The descriptor is no TCP socket.
@@ -102,7 +102,7 @@ pub fn window_clamp(socket: impl AsFd) -> io::Result<u64> {
     Ok(u64::try_from(octets).unwrap_or(0))
 }
 
-/// Sets the largest window that is advertised to the peer, octets of payload. The kernel makes it
+/// Sets the largest window that is advertised to the peer, bytes of payload. The kernel makes it
 /// half of the least receive buffer at least.
 ///
 /// # Errors
@@ -111,7 +111,7 @@ pub fn set_window_clamp(socket: impl AsFd, octets: u64) -> io::Result<()> {
     os::write_int(socket.as_fd(), (libc::IPPROTO_TCP, libc::TCP_WINDOW_CLAMP), int(octets))
 }
 
-/// Octets of payload that were written and are not acknowledged (SIOCOUTQ).
+/// Payload length in bytes that were written and are not acknowledged (SIOCOUTQ).
 ///
 /// # Errors
 /// The descriptor is no TCP socket, or it listens.
@@ -127,7 +127,7 @@ pub fn unread(socket: impl AsFd) -> io::Result<u64> {
     queue(socket.as_fd(), os::SIOCINQ)
 }
 
-/// Octets of payload that were written and are not sent (SIOCOUTQNSD).
+/// Payload length in bytes that were written and are not sent (SIOCOUTQNSD).
 ///
 /// # Errors
 /// The descriptor is no TCP socket, or it listens.
@@ -135,7 +135,7 @@ pub fn unsent(socket: impl AsFd) -> io::Result<u64> {
     queue(socket.as_fd(), os::SIOCOUTQNSD)
 }
 
-/// Sets how many octets of payload may wait unsent before the socket is not writable any more
+/// Sets how many bytes of payload may wait unsent before the socket is not writable any more
 /// (TCP_NOTSENT_LOWAT). The last packet that is taken may go past it.
 ///
 /// # Errors

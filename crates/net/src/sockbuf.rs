@@ -4,7 +4,7 @@
 //! A [`Tuner`] is told which sockets there are: single ones, or several that carry one striped
 //! connection and share its memory. At each [`Tuner::step`] it reads how they stand (TCP_INFO,
 //! SO_MEMINFO, SIOCOUTQ), lets the policy decide if that is due, and carries the sizes out with
-//! SO_SNDBUF. [`run`] steps it for ever, on tokio; whoever has a loop of its own calls
+//! SO_SNDBUF. [`run`] steps it forever, on tokio; whoever has a loop of its own calls
 //! [`Tuner::step`] there.
 //!
 //! ```
@@ -59,10 +59,10 @@
 //!
 //! # Sizes
 //!
-//! * Policies count kernel memory too. What they know of payload (bandwidth, window, octets
+//! * Policies count kernel memory too. What they know of payload (bandwidth, window, bytes
 //!   acknowledged) is multiplied by what the structures cost that very socket, `sk_wmem_queued` by
 //!   SIOCOUTQ: 1.0 to 2.
-//! * Each socket has the kernel's least buffer, 4608 octets, and its overrun by itself. The pool
+//! * Each socket has the kernel's least buffer, 4608 bytes, and its overrun by itself. The pool
 //!   that is divided is the rest of the budget.
 //! * A striped connection's part is divided among its sockets in proportion to bandwidth times RTT.
 //! * A limit is set to the size that was decided even where more is in the queue: the kernel then
@@ -104,10 +104,10 @@ pub use tuner::{Counters, FlowState, Totals, Tuner};
 /// How sockets are held under a budget.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Config {
-    /// The budget ([`sockbuf::Config::threshold`], octets of kernel memory), the period and the
+    /// The budget ([`sockbuf::Config::threshold`], bytes of kernel memory), the period and the
     /// policy.
     pub pool: sockbuf::Config,
-    /// Octets by which a queue may go past its limit: 132 KiB, two packets of 64 KiB with their
+    /// Bytes by which a queue may go past its limit: 132 KiB, two packets of 64 KiB with their
     /// structures. One is the rule. Who writes on though the socket is not writable may add to a
     /// packet of which a part was sent meanwhile: 123 kB were seen. Less makes sense where devices
     /// take smaller packets, more where `gso_max_size` was raised. What goes beyond is withheld
@@ -147,9 +147,9 @@ pub enum AddError {
     /// The budget has no room for the least buffer, the overrun and one segment of each socket.
     #[error("the least for each socket is {needed} octets, and the budget {budget}")]
     Full {
-        /// Octets that all need at least.
+        /// Bytes that all need at least.
         needed: u64,
-        /// Octets that there are.
+        /// Bytes that there are.
         budget: u64,
     },
     /// It is no TCP socket, or the kernel refuses.

@@ -44,7 +44,7 @@ pub enum State {
 pub struct TcpInfo {
     /// Where it is in its life.
     pub state: State,
-    /// Octets of payload in the longest segment that is sent.
+    /// Payload length in bytes in the longest segment that is sent.
     pub snd_mss: u32,
     /// The congestion window, segments.
     pub snd_cwnd: u32,
@@ -60,20 +60,20 @@ pub struct TcpInfo {
     pub retrans: u32,
     /// The smoothed round trip; `None` before the first.
     pub rtt: Option<Duration>,
-    /// Octets that the receiver's buffer is tuned for.
+    /// Bytes that the receiver's buffer is tuned for.
     pub rcv_space: u32,
     /// Segments that were sent again, ever.
     pub total_retrans: u32,
-    /// Octets that the peer has acknowledged, since Linux 4.1.
+    /// Bytes that the peer has acknowledged, since Linux 4.1.
     pub bytes_acked: Option<u64>,
-    /// Octets that were received, since 4.1.
+    /// Bytes that were received, since 4.1.
     pub bytes_received: Option<u64>,
-    /// Octets that were written and not sent, since 4.6.
+    /// Bytes that were written and not sent, since 4.6.
     pub notsent_bytes: Option<u32>,
     /// The least round trip of the last `net.ipv4.tcp_min_rtt_wlen` seconds (300), since 4.6;
     /// `None` before the first.
     pub min_rtt: Option<Duration>,
-    /// How fast octets were delivered lately, bit/s, since 4.9; `None` before that was measured.
+    /// How fast bytes were delivered lately, bit/s, since 4.9; `None` before that was measured.
     pub delivery_rate: Option<f64>,
     /// The delivery rate was held back by what was written, not by the path: it is a lower bound.
     pub app_limited: bool,
@@ -81,7 +81,7 @@ pub struct TcpInfo {
     pub sndbuf_limited: Option<Duration>,
     /// How long it has waited for the peer's window, since 4.10.
     pub rwnd_limited: Option<Duration>,
-    /// The window that the peer advertises, octets, since 5.4.
+    /// The window that the peer advertises, bytes, since 5.4.
     pub snd_wnd: Option<u32>,
 }
 
@@ -119,7 +119,7 @@ impl TcpInfo {
             bytes_received: u64(128),
             notsent_bytes: u32(144),
             min_rtt: u32(148).filter(|rtt| *rtt != 0 && *rtt != u32::MAX).map(span),
-            // Octets in a second.
+            // Bytes in a second.
             delivery_rate: u64(160).filter(|rate| *rate != 0).map(|rate| rate as f64 * 8.0),
             app_limited: u8(7)? & 1 != 0,
             rwnd_limited: u64(176).map(long_span),
@@ -135,7 +135,7 @@ impl TcpInfo {
         self.unacked.saturating_sub(gone).saturating_add(self.retrans)
     }
 
-    /// The congestion window, octets.
+    /// The congestion window, bytes.
     pub fn window(&self) -> u64 {
         u64::from(self.snd_cwnd) * u64::from(self.snd_mss)
     }
@@ -164,7 +164,7 @@ fn long_span(micros: u64) -> Duration {
     Duration::from_micros(micros.min(u64::MAX / 1000))
 }
 
-/// Octets up to `tcpi_snd_wnd`.
+/// Bytes up to `tcpi_snd_wnd`.
 const LEN: usize = 232;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Noise messages in a stream: two octets of length before each.
+//! Noise messages in a stream: two bytes of length before each.
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
@@ -15,12 +15,12 @@ pub(crate) struct Frames {
 pub(crate) struct BadLength;
 
 impl Frames {
-    /// Takes the next octets.
+    /// Takes the next bytes.
     pub(crate) fn push(&mut self, octets: &[u8]) {
         self.buffer.extend_from_slice(octets);
     }
 
-    /// The next frame of at most `most` octets, if it is whole.
+    /// The next frame of at most `most` bytes, if it is whole.
     pub(crate) fn next(&mut self, most: usize) -> Result<Option<BytesMut>, BadLength> {
         let Some(length) = self.buffer.first_chunk() else { return Ok(None) };
         let length = usize::from(u16::from_be_bytes(*length));
@@ -34,12 +34,12 @@ impl Frames {
         Ok(Some(self.buffer.split_to(length)))
     }
 
-    /// The octets so far.
+    /// The bytes so far.
     pub(crate) fn peek(&self) -> &[u8] {
         &self.buffer
     }
 
-    /// Leaves out the first `n` octets, which are there.
+    /// Leaves out the first `n` bytes, which are there.
     pub(crate) fn skip(&mut self, n: usize) -> BytesMut {
         self.buffer.split_to(n)
     }

@@ -24,7 +24,7 @@ impl Doorkeeper {
     }
 
     /// From now on serves only the owners of these keys. Streams of other
-    /// keys are reset on their next octet.
+    /// keys are reset on their next byte.
     pub fn reload(&self, senders: impl IntoIterator<Item = PublicKey>) {
         self.senders.reload(senders.into_iter().map(Peer::Known));
     }

@@ -11,7 +11,7 @@ use crate::keys::{SecretKey, SharedKey};
 #[cfg(feature = "std")]
 use crate::layout::LENGTH;
 
-/// The first octet of a stream that begins with a handshake: a message type that SET itself does
+/// The first byte of a stream that begins with a handshake: a message type that SET itself does
 /// not have, and the pattern.
 const GREETING: u8 = 0xb0;
 /// The longest message of a handshake: two keys, two tags and a payload.
@@ -138,7 +138,7 @@ impl Own<'_> {
 }
 
 #[cfg(feature = "std")]
-/// The first message, with the octet before it that says what it is.
+/// The first message, with the byte before it that says what it is.
 pub(crate) fn first(pattern: Pattern, noise: &mut HandshakeState, payload: &[u8]) -> Result<Bytes, Failed> {
     let mut octets = BytesMut::with_capacity(1 + LENGTH + MAX_GREETING);
     octets.put_u8(GREETING | pattern as u8);
@@ -177,7 +177,7 @@ pub(crate) enum Beginning {
     Other,
 }
 
-/// What the first octet of a stream says.
+/// What the first byte of a stream says.
 pub(crate) const fn beginning(octet: u8) -> Beginning {
     match octet ^ GREETING {
         0 => Beginning::Greeting(Pattern::Known),

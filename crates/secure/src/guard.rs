@@ -117,12 +117,12 @@ pub struct Guard {
     plain: VecDeque<Bytes>,
     /// What is ready for the socket.
     ready: VecDeque<Bytes>,
-    /// Octets in both.
+    /// Bytes in both.
     waiting: usize,
     frames: Frames,
     /// At a gateway or a node: who is at the other end, once that is known.
     member: Option<Arc<Member>>,
-    /// Octets of plaintext in a record that we seal, at most.
+    /// Bytes of plaintext in a record that we seal, at most.
     most: usize,
     /// The same, once the peer has answered.
     later: usize,
@@ -185,7 +185,7 @@ impl Guard {
         }
     }
 
-    /// Seals at most this many octets in a record, and never more than [`MAX_PLAIN`]: the peer's
+    /// Seals at most this many bytes in a record, and never more than [`MAX_PLAIN`]: the peer's
     /// memory limit.
     pub fn sealing_at_most(self, most: usize) -> Self {
         let most = most.min(MAX_PLAIN);
@@ -219,7 +219,7 @@ impl Guard {
         matches!(self.stage, Stage::AwaitRequest { .. } | Stage::AwaitProof { .. }) || self.is_proven()
     }
 
-    /// Octets that the machine has written and [`Guard::poll_transmit`] has not handed out.
+    /// Bytes that the machine has written and [`Guard::poll_transmit`] has not handed out.
     pub fn waiting(&self) -> usize {
         self.waiting
     }
@@ -483,7 +483,7 @@ fn append(plain: &mut BytesMut, octets: Bytes) {
 fn take_greeting(frames: &mut Frames) -> Result<Option<(Pattern, BytesMut)>, Refused> {
     let Some(&octet) = frames.peek().first() else { return Ok(None) };
     let Beginning::Greeting(pattern) = greeting::beginning(octet) else { return Err(Refused::Garbled) };
-    // The octet stays until the rest is there.
+    // The byte stays until the rest is there.
     let length = frames.peek().get(1..3).map(|l| usize::from(u16::from_be_bytes([l[0], l[1]])));
     match length {
         None => Ok(None),

@@ -1,6 +1,6 @@
 //! Keys, and how they are written down.
 //!
-//! A key is one line of text: what it is, a colon, and its octets in hexadecimal. A file of keys
+//! A key is one line of text: what it is, a colon, and its bytes in hexadecimal. A file of keys
 //! has one to a line; lines that are empty or begin with `#` say nothing.
 
 use alloc::format;
@@ -39,7 +39,7 @@ impl SecretKey {
         Secret::random().map(Self)
     }
 
-    /// Of these octets, which X25519 clamps.
+    /// Of these bytes, which X25519 clamps.
     pub fn from_octets(octets: [u8; KEY]) -> Self {
         Self(Secret::new(&octets))
     }
@@ -64,7 +64,7 @@ impl SharedKey {
         Secret::random().map(Self)
     }
 
-    /// Of these octets.
+    /// Of these bytes.
     pub fn from_octets(octets: [u8; KEY]) -> Self {
         Self(Secret::new(&octets))
     }
@@ -140,7 +140,7 @@ pub enum BadKey {
     /// No such word before the colon.
     #[error("a key begins with x25519:, x25519-secret:, psk:, ed25519: or ed25519-secret:")]
     Kind,
-    /// Not the octets of a key.
+    /// Not the bytes of a key.
     #[error("a key is 64 hexadecimal digits after the colon")]
     Digits,
     /// No point of the curve.

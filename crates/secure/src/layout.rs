@@ -1,12 +1,12 @@
 //! What a record looks like on the wire, for hosts and for small nodes.
 
-/// Octets of the length before a record or a message of a handshake.
+/// Bytes of the length before a record or a message of a handshake.
 pub(crate) const LENGTH: usize = 2;
-/// Octets of an authentication tag.
+/// Bytes of an authentication tag.
 pub(crate) const TAG: usize = 16;
-/// Octets that a record adds to its plaintext: its length and the tag.
+/// Bytes that a record adds to its plaintext: its length and the tag.
 pub const OVERHEAD: usize = LENGTH + TAG;
-/// Octets of a JOIN, which is the first message of a session at a node.
+/// Bytes of a JOIN, which is the first message of a session at a node.
 pub(crate) const JOIN: usize = 11;
 /// The control stream's number; sessions are numbered from 0.
 pub(crate) const CONTROL: u8 = 255;

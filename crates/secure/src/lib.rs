@@ -1,11 +1,11 @@
 //! Security of deployed SET: keys, Noise handshakes, records and signatures for SET over networks
 //! that its users do not trust.
 //!
-//! Sans-IO: octets in, octets out. There is no clock, no socket and no file here; entropy is the
+//! Sans-IO: bytes in, bytes out. There is no clock, no socket and no file here; entropy is the
 //! host's. A [`Guard`] stands between the socket of one stream and the machine that it belongs to.
 //! The machine speaks plaintext and knows nothing of it.
 //!
-//! What is on the wire, octet by octet: `docs/explanation/set-security.md`.
+//! What is on the wire, byte by byte: `docs/explanation/set-security.md`.
 
 #![cfg_attr(not(feature = "std"), no_std)]
 

@@ -18,15 +18,15 @@ use anabranch_wire::set::RefuseReason;
 
 use crate::signature::{FileDigest, Signature, VerifyingKey};
 
-/// The longest envelope, in octets: it goes with a request, and a node holds it before it knows
+/// The longest envelope, in bytes: it goes with a request, and a node holds it before it knows
 /// whose it is. One that [`Manifest::sign`] makes has about 300.
 pub const MAX_ENVELOPE: usize = 1024;
 
-/// Octets that checking a signature allocates at most, beside those of the envelope: the heads of
+/// Bytes that checking a signature allocates at most, beside those of the envelope: the heads of
 /// COSE's Sig_structure.
 pub const STATEMENT_OVERHEAD: usize = 24;
 
-/// The longest name of a component, in octets.
+/// The longest name of a component, in bytes.
 pub const MAX_COMPONENT: usize = 64;
 
 /// A UUID (RFC 9562), in the order of its text.
@@ -41,7 +41,7 @@ pub struct Manifest<'a> {
     pub vendor: Uuid,
     /// Which of the vendor's devices.
     pub class: Uuid,
-    /// What of the device the file is for, from 1 to [`MAX_COMPONENT`] octets.
+    /// What of the device the file is for, from 1 to [`MAX_COMPONENT`] bytes.
     pub component: &'a [u8],
     /// The file.
     pub file: FileDigest,

@@ -59,7 +59,7 @@ impl NodeKeys {
     }
 
     /// From now on takes files only from these senders; the node's own key stays. Streams of other
-    /// senders are reset on their next octet, and the keys of their transfers are forgotten.
+    /// senders are reset on their next byte, and the keys of their transfers are forgotten.
     pub fn reload(&self, who: WhoMay) {
         let mut shared = self.shared.write().unwrap_or_else(PoisonError::into_inner);
         // Another key under a name that is known has another holder.

@@ -1,4 +1,4 @@
-//! The octets of keys: where they come from and how they are shown.
+//! The bytes of keys: where they come from and how they are shown.
 
 use alloc::boxed::Box;
 use core::fmt;
@@ -6,7 +6,7 @@ use core::fmt;
 #[cfg(feature = "std")]
 use snow::resolvers::{CryptoResolver, DefaultResolver};
 
-/// Octets of each key.
+/// Bytes of each key.
 pub(crate) const KEY: usize = 32;
 
 /// The host gives no random numbers.
@@ -14,13 +14,13 @@ pub(crate) const KEY: usize = 32;
 #[error("the host has no random numbers to give")]
 pub struct NoEntropy;
 
-/// Octets of a secret key. They are boxed, as a move of the owner would leave a copy behind, and
+/// Bytes of a secret key. They are boxed, as a move of the owner would leave a copy behind, and
 /// overwritten on drop.
 #[derive(Clone)]
 pub(crate) struct Secret(Box<[u8; KEY]>);
 
 impl Secret {
-    /// Random octets.
+    /// Random bytes.
     #[cfg(feature = "std")]
     pub(crate) fn random() -> Result<Self, NoEntropy> {
         let mut secret = Self(Box::new([0; KEY]));
@@ -29,7 +29,7 @@ impl Secret {
         Ok(secret)
     }
 
-    /// Of these octets, whose first place is the caller's to overwrite.
+    /// Of these bytes, whose first place is the caller's to overwrite.
     pub(crate) fn new(octets: &[u8; KEY]) -> Self {
         let mut secret = Self(Box::new([0; KEY]));
         secret.0.copy_from_slice(octets);
@@ -61,7 +61,7 @@ fn overwrite(octets: &mut [u8; KEY]) {
     core::hint::black_box(octets);
 }
 
-/// Octets in hexadecimal.
+/// Bytes in hexadecimal.
 pub(crate) struct Hex<'a>(pub(crate) &'a [u8]);
 
 impl fmt::Display for Hex<'_> {
@@ -70,7 +70,7 @@ impl fmt::Display for Hex<'_> {
     }
 }
 
-/// Octets from hexadecimal, if they are just so many.
+/// Bytes from hexadecimal, if they are just so many.
 pub(crate) fn from_hex<const N: usize>(digits: &str) -> Option<[u8; N]> {
     let mut octets = [0; N];
     read_hex(digits, &mut octets).then_some(octets)
@@ -103,7 +103,7 @@ mod tests {
         assert_eq!(LEFT.get(), [0; KEY]);
     }
 
-    /// A key that is moved has its octets where they were: a move leaves no copy that is not
+    /// A key that is moved has its bytes where they were: a move leaves no copy that is not
     /// overwritten.
     #[test]
     fn a_key_that_is_moved_leaves_no_copy() {

@@ -17,7 +17,7 @@ use crate::keys::PublicKey;
 use crate::layout::{LENGTH, OVERHEAD, TAG, nonce};
 use crate::roster::{Member, Peer};
 
-/// Octets of plaintext in one record, at most.
+/// Bytes of plaintext in one record, at most.
 pub const MAX_PLAIN: usize = 16 << 10;
 
 /// The keys of one transfer, which all of its streams use.
@@ -107,7 +107,7 @@ pub(crate) struct Sealer {
 }
 
 impl Sealer {
-    /// Seals one record of at most [`MAX_PLAIN`] octets.
+    /// Seals one record of at most [`MAX_PLAIN`] bytes.
     pub(crate) fn seal(&mut self, plain: &[u8]) -> Result<Bytes, Failed> {
         let nonce = self.count.next().ok_or(Failed)?;
         let mut octets = BytesMut::zeroed(plain.len() + OVERHEAD);
@@ -190,7 +190,7 @@ mod tests {
         const RECORDS: usize = 3;
         let mut records = HashSet::new();
         let mut handshakes = 0;
-        // A sender that counts its sessions in one octet, whatever becomes of that.
+        // A sender that counts its sessions in one byte, whatever becomes of that.
         let mut number = u8::MAX;
         let mut keys = pair();
         keys.iter().for_each(|keys| drop(keys.sealer(number)));

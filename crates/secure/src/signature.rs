@@ -2,7 +2,7 @@
 //! signed.
 //!
 //! What is signed is not the file but its length and SHA-256, behind a text that no other program
-//! signs: the signature can be checked before the first octet has come, and the octets against the
+//! signs: the signature can be checked before the first byte has come, and the bytes against the
 //! digest as they come.
 
 use alloc::boxed::Box;
@@ -15,13 +15,13 @@ use crate::octets::{Hex, KEY, from_hex};
 #[cfg(feature = "std")]
 use crate::octets::{NoEntropy, Secret};
 
-/// Octets of a signature.
+/// Bytes of a signature.
 const SIGNATURE: usize = 64;
 
 /// What a file is: its length and its SHA-256.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FileDigest {
-    /// Octets.
+    /// Bytes.
     pub length: u64,
     /// SHA-256 of them all.
     pub sha256: [u8; 32],
@@ -83,7 +83,7 @@ impl SigningKey {
         Secret::random().map(|secret| Self::new(secret.octets()))
     }
 
-    /// Of these octets.
+    /// Of these bytes.
     pub fn from_octets(octets: [u8; KEY]) -> Self {
         Self::new(&octets)
     }
@@ -118,7 +118,7 @@ impl SigningKey {
 }
 
 impl VerifyingKey {
-    /// Of these octets; `None` if they are no point of the curve.
+    /// Of these bytes; `None` if they are no point of the curve.
     pub fn from_octets(octets: &[u8; KEY]) -> Option<Self> {
         ed25519_dalek::VerifyingKey::from_bytes(octets).ok().map(Self)
     }
@@ -138,7 +138,7 @@ impl VerifyingKey {
         small::holds(&self.0, statement, &signature.0)
     }
 
-    /// The octets of the key.
+    /// The bytes of the key.
     pub fn octets(&self) -> [u8; KEY] {
         self.0.to_bytes()
     }

@@ -1,4 +1,4 @@
-//! The node's side for machines with little memory: the same octets on the wire as [`Guard`](crate)
+//! The node's side for machines with little memory: the same bytes on the wire as [`Guard`](crate)
 //! of a larger node, in buffers whose size is known before. It needs `alloc` alone, and its entropy
 //! is given to it.
 //!
@@ -22,14 +22,14 @@ use anabranch_wire::set::{
 };
 use bytes::Bytes;
 
-/// Where random octets come from: the machine's owner knows.
+/// Where random bytes come from: the machine's owner knows.
 pub type Entropy = fn(&mut [u8]) -> Result<(), NoEntropy>;
 
 /// Number of transfers whose keys are kept: the present one, and the one last asked for.
 pub const KEPT: usize = 2;
 
-/// Octets of plaintext that a sender puts into a record at most, for a node with this buffer: an
-/// eighth of it, from 256 octets to 16 KiB. A node has to hold a record whole before it can open
+/// Bytes of plaintext that a sender puts into a record at most, for a node with this buffer: an
+/// eighth of it, from 256 bytes to 16 KiB. A node has to hold a record whole before it can open
 /// it, one for each session.
 pub const fn record(buffer: u64) -> usize {
     let eighth = buffer / 8;
@@ -104,7 +104,7 @@ impl Node {
         Self { own, shared, senders, entropy, transfers: [None, None], pool }
     }
 
-    /// Octets of heap for the keys of all transfers of a node with so many streams.
+    /// Bytes of heap for the keys of all transfers of a node with so many streams.
     pub const fn octets(streams: usize) -> usize {
         let keys = (size_of::<Keys>() + 2 * size_of::<usize>()).next_multiple_of(16);
         (KEPT + streams) * (keys + size_of::<usize>())
@@ -165,7 +165,7 @@ impl fmt::Debug for Node {
 /// How far a stream is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Stage {
-    /// Its first octet has not come.
+    /// Its first byte has not come.
     Fresh,
     /// A greeting, not all of it.
     Greeting(Pattern),
@@ -181,14 +181,14 @@ enum Stage {
     Session,
 }
 
-/// What octets of a stream lead to.
+/// What bytes of a stream lead to.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Said {
     /// Nothing yet.
     Nothing,
     /// An answer to the peer.
     Answer(Bytes),
-    /// Octets for the machine.
+    /// Bytes for the machine.
     Plain(Vec<u8>),
 }
 
@@ -205,14 +205,14 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// Octets of heap for a stream that takes records of `most` octets.
+    /// Bytes of heap for a stream that takes records of `most` bytes.
     pub const fn octets(most: usize) -> usize {
         let record = most + OVERHEAD;
         let greeting = LENGTH + MAX_GREETING;
         if record > greeting { record } else { greeting }
     }
 
-    /// A stream that has just begun, for records of at most `most` octets.
+    /// A stream that has just begun, for records of at most `most` bytes.
     pub fn new(most: usize) -> Self {
         let frame = Vec::with_capacity(Self::octets(most));
         Self { stage: Stage::Fresh, keys: None, number: CONTROL, opened: 0, sealed: 0, frame }
@@ -225,7 +225,7 @@ impl Stream {
         *self = Self { stage: Stage::Fresh, keys: None, number: CONTROL, opened: 0, sealed: 0, frame };
     }
 
-    /// Takes octets from the socket, up to the end of one message or record, so that a call
+    /// Takes bytes from the socket, up to the end of one message or record, so that a call
     /// allocates no more than one of them needs. Returns their number, and what they lead to. The
     /// keys of `live` transfers stay, whatever is asked for.
     ///
@@ -239,7 +239,7 @@ impl Stream {
                     Beginning::Greeting(pattern) => Stage::Greeting(pattern),
                     Beginning::Other => Stage::Joining,
                 };
-                // The octet says what the stream is; that of a JOIN belongs to it.
+                // The byte says what the stream is; that of a JOIN belongs to it.
                 if self.stage != Stage::Joining {
                     taken += 1;
                     continue;
@@ -259,7 +259,7 @@ impl Stream {
         Ok((taken, Said::Nothing))
     }
 
-    /// Octets of what is coming, as far as is known.
+    /// Bytes of what is coming, as far as is known.
     fn wanted(&self) -> Result<usize, Refused> {
         if self.stage == Stage::Joining {
             return Ok(JOIN);
@@ -348,7 +348,7 @@ impl Stream {
         Ok(plain)
     }
 
-    /// The machine writes at most 65,519 octets: the record.
+    /// The machine writes at most 65,519 bytes: the record.
     ///
     /// # Errors
     /// The peer has not shown who it is.
@@ -381,7 +381,7 @@ impl fmt::Debug for Stream {
     }
 }
 
-/// What octets begin with. No message to a node is longer than what is copied of them.
+/// What bytes begin with. No message to a node is longer than what is copied of them.
 fn item(octets: &[u8]) -> Result<Option<Item>, anabranch_wire::set::DecodeError> {
     let mut decoder = Decoder::of_node();
     decoder.push(Bytes::copy_from_slice(&octets[..octets.len().min(MAX_NODE_HEADER)]));

@@ -58,7 +58,7 @@ pub enum Error {
         /// Why not.
         error: io::Error,
     },
-    /// Octets that somebody else has made are not what they should be.
+    /// Bytes that somebody else has made are not what they should be.
     #[error("{0}")]
     Foreign(String),
     /// A run ended in a panic: a fault of the simulator.

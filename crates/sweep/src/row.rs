@@ -1,4 +1,4 @@
-//! What a run said, and how it is written as octets: in logs, and between machines.
+//! What a run said, and how it is written as bytes: in logs, and between machines.
 
 use std::sync::Arc;
 
@@ -42,14 +42,14 @@ impl Row {
     }
 }
 
-/// Rows as octets, for a run that was made elsewhere.
+/// Rows as bytes, for a run that was made elsewhere.
 pub fn to_bytes(rows: &[Row]) -> Vec<u8> {
     let (mut octets, mut writer) = (Vec::new(), Writer::default());
     rows.iter().for_each(|row| writer.put(row, &mut octets));
     octets
 }
 
-/// Rows from octets; `None` if they are damaged or incomplete.
+/// Rows from bytes; `None` if they are damaged or incomplete.
 pub fn from_bytes(octets: &[u8]) -> Option<Vec<Row>> {
     let (mut rows, mut reader, mut rest) = (Vec::new(), Reader::default(), octets);
     while !rest.is_empty() {
@@ -60,11 +60,11 @@ pub fn from_bytes(octets: &[u8]) -> Option<Vec<Row>> {
     Some(rows)
 }
 
-/// Octets of a record before its content: the length of that, little-endian.
+/// Bytes of a record before its content: the length of that, little-endian.
 const HEAD: usize = 4;
-/// Octets of a record after its content: the beginning of its SHA-256.
+/// Bytes of a record after its content: the beginning of its SHA-256.
 const TAIL: usize = 8;
-/// Octets of a record's content, at most: what is more is damage.
+/// Bytes of a record's content, at most: what is more is damage.
 const MOST: usize = 1 << 26;
 
 /// Makes records. A schema goes in front of the first row that has it.

@@ -4,7 +4,7 @@
 //! process dies; there may be as many as one likes, on one machine or on several that share the
 //! folder. A log is a line that says what it is, then records, each with a checksum. Rows are added
 //! with one `write`, so that a process that is killed leaves a log that is whole but perhaps for
-//! its end; whoever reads stops there, and whoever gets the log next cuts it off. A row that is
+//! its end; the reader stops there, and whoever gets the log next cuts it off. A row that is
 //! there twice, because two processes made the same run, is the same row.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -56,9 +56,9 @@ struct Kept {
 /// How far a log has been read.
 #[derive(Debug, Default)]
 struct Position {
-    /// Octets that are whole.
+    /// Bytes that are whole.
     good: u64,
-    /// Octets after them that are not: a record that is being written, or never will be.
+    /// Bytes after them that are not: a record that is being written, or never will be.
     torn: u64,
     reader: Reader,
 }
@@ -68,7 +68,7 @@ struct Position {
 struct Log {
     path: PathBuf,
     file: File,
-    /// Octets that are whole.
+    /// Bytes that are whole.
     good: u64,
     writer: Writer,
 }
@@ -168,7 +168,7 @@ impl Store {
         Ok(())
     }
 
-    /// Octets at the ends of logs that are not whole: what kills have left, or what is being
+    /// Bytes at the ends of logs that are not whole: what kills have left, or what is being
     /// written at this moment.
     pub fn torn(&self) -> u64 {
         self.read.values().map(|position| position.torn).sum()

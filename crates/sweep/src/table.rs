@@ -260,7 +260,7 @@ impl<'t> Table<'t> {
         columns.into_iter().map(|column| Arc::new(Float64Array::from(column)) as ArrayRef).collect()
     }
 
-    /// Writes the table as Parquet. The same rows make the same octets.
+    /// Writes the table as Parquet. The same rows make the same bytes.
     ///
     /// # Errors
     /// [`Error::Table`], with what the writer says.

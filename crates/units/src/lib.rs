@@ -46,7 +46,7 @@ pub struct Rate(pub u64);
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Span(pub Duration);
 
-/// Octets.
+/// Bytes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Size(pub u64);
 
@@ -60,7 +60,7 @@ pub enum QueueLimit {
 }
 
 impl QueueLimit {
-    /// That many packets, or octets, are more than the limit.
+    /// That many packets, or bytes, are more than the limit.
     #[inline]
     pub fn is_exceeded(self, packets: usize, octets: u64) -> bool {
         match self {

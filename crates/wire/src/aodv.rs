@@ -1,7 +1,7 @@
 //! AODV, the routing on demand of ad hoc networks (RFC 3561), as the payload of UDP datagrams on
 //! port [`PORT`].
 //!
-//! [`emit`] and [`parse`] go between a [`Message`] and the octets of a datagram: RREQ, RREP, RERR
+//! [`emit`] and [`parse`] go between a [`Message`] and the bytes of a datagram: RREQ, RREP, RERR
 //! and RREP-ACK. A Hello is an RREP (section 6.9). Extensions are read from RREQ and RREP (section
 //! 9); the one that is known is the Hello interval. Others are skipped and counted, unless their
 //! type says that they may not be.
@@ -130,7 +130,7 @@ pub struct Unreachable {
     pub sequence: SequenceNumber,
 }
 
-/// The first octet of a message (RFC 3561 section 10).
+/// The first byte of a message (RFC 3561 section 10).
 mod kind {
     pub(super) const REQUEST: u8 = 1;
     pub(super) const REPLY: u8 = 2;
@@ -138,7 +138,7 @@ mod kind {
     pub(super) const REPLY_ACK: u8 = 4;
 }
 
-/// The flags, all in the second octet.
+/// The flags, all in the second byte.
 mod flag {
     pub(super) const REQUEST_JOIN: u8 = 0x80;
     pub(super) const REQUEST_REPAIR: u8 = 0x40;

@@ -1,9 +1,9 @@
 //! The numbers of the event log's format, versions 1 and 2, for those who write logs and those who
-//! read them; `docs/reference/replay.md` has the table of octets.
+//! read them; `docs/reference/replay.md` has the table of bytes.
 
-/// The first octets of a log.
+/// The first bytes of a log.
 pub const MAGIC: [u8; 5] = *b"ABLOG";
-/// The octet after them, of a log in which no node moves or sleeps.
+/// The byte after them, of a log in which no node moves or sleeps.
 pub const VERSION: u8 = 1;
 /// That of a log that may have legs of nodes that move ([`tag::LEG`]), and wake-up frames
 /// ([`frame::WAKEUP`]).
@@ -13,7 +13,7 @@ pub const VERSION_2: u8 = 2;
 /// queue: it is not known yet when the transmitter begins with it.
 pub const LONGEST: u64 = 1 << 53;
 
-/// The first octet of a record.
+/// The first byte of a record.
 pub mod tag {
     /// The run.
     pub const RUN: u8 = 1;
@@ -131,7 +131,7 @@ pub mod packet {
     pub const RST: u8 = 8;
     /// ACK.
     pub const ACK: u8 = 16;
-    /// It says where in the data of a Multipath TCP connection its octets belong.
+    /// It says where in the data of a Multipath TCP connection its bytes belong.
     pub const MAPPED: u8 = 32;
     /// It is a piece of a packet that was cut: its offset, its length and the length of the whole
     /// follow.
@@ -142,17 +142,17 @@ pub mod packet {
 
 /// Which figures of a connection have changed.
 pub mod state {
-    /// Congestion window, octets.
+    /// Congestion window, bytes.
     pub const CWND: u8 = 1;
-    /// Slow-start threshold, octets; 0 is unbounded.
+    /// Slow-start threshold, bytes; 0 is unbounded.
     pub const SSTHRESH: u8 = 2;
     /// Smoothed round-trip time, microseconds; 0 is not measured.
     pub const SRTT: u8 = 4;
-    /// Window that the peer offers, octets.
+    /// Window that the peer offers, bytes.
     pub const PEER_WINDOW: u8 = 8;
-    /// Octets sent and not acknowledged.
+    /// Bytes sent and not acknowledged.
     pub const IN_FLIGHT: u8 = 16;
-    /// Octets written and not sent.
+    /// Bytes written and not sent.
     pub const UNSENT: u8 = 32;
     /// Segments sent again.
     pub const RETRANSMISSIONS: u8 = 64;

@@ -9,7 +9,7 @@ use core::ops::Range;
 
 use smoltcp::wire::Icmpv6Packet;
 
-/// Octets before the body: type, code, checksum (RFC 4443 section 2.1).
+/// Bytes before the body: type, code, checksum (RFC 4443 section 2.1).
 pub const HEADER_LEN: usize = 4;
 
 /// What a message is (the registry of IANA, "ICMPv6 type numbers").
@@ -34,7 +34,7 @@ pub struct Header {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum Field {
-    /// There are not the 4 octets of the header.
+    /// There are not the 4 bytes of the header.
     Header,
     /// The checksum over pseudo-header and message (RFC 4443 section 2.3).
     Checksum,
@@ -49,7 +49,7 @@ impl fmt::Display for Field {
     }
 }
 
-/// Octets that are not an ICMPv6 message between these addresses.
+/// Bytes that are not an ICMPv6 message between these addresses.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, thiserror::Error)]
 #[error("bad {field} at octet {offset}")]
 pub struct ParseError {

@@ -1,6 +1,6 @@
 //! MAC frames of IEEE 802.11, as stations of an ad hoc network (IBSS) exchange them.
 //!
-//! A [`Frame`] is meaning, and [`emit`] and [`parse`] go between it and octets, FCS included: data
+//! A [`Frame`] is meaning, and [`emit`] and [`parse`] go between it and bytes, FCS included: data
 //! with its LLC and SNAP headers, RTS, CTS and acknowledgements. [`radiotap`] is what a capture has
 //! before each frame.
 //!
@@ -15,20 +15,20 @@ pub mod radiotap;
 pub use fcs::fcs;
 pub use frame::{EmitError, Field, ParseError, emit, parse};
 
-/// Octets of the frame check sequence, a CRC-32 (7.1.3.7).
+/// Bytes of the frame check sequence, a CRC-32 (7.1.3.7).
 pub const FCS_LEN: usize = 4;
-/// Octets of an RTS (7.2.1.1).
+/// Bytes of an RTS (7.2.1.1).
 pub const RTS_LEN: usize = 16 + FCS_LEN;
-/// Octets of a CTS (7.2.1.2).
+/// Bytes of a CTS (7.2.1.2).
 pub const CTS_LEN: usize = 10 + FCS_LEN;
-/// Octets of an acknowledgement (7.2.1.3).
+/// Bytes of an acknowledgement (7.2.1.3).
 pub const ACK_LEN: usize = 10 + FCS_LEN;
-/// Octets before the payload of data: MAC header (7.2.2), LLC and SNAP.
+/// Bytes before the payload of data: MAC header (7.2.2), LLC and SNAP.
 pub const DATA_HEADER_LEN: usize = 24 + 8;
 /// The longest time that a Duration field says, in microseconds (7.1.3.2).
 pub const MAX_DURATION: u16 = 32_767;
 
-/// Octets of a data frame around a payload, FCS included.
+/// Bytes of a data frame around a payload, FCS included.
 pub const fn data_len(payload_len: usize) -> usize {
     DATA_HEADER_LEN + payload_len + FCS_LEN
 }
@@ -59,9 +59,9 @@ impl Address {
 pub struct Header {
     /// Microseconds that the exchange still takes after this frame; at most [`MAX_DURATION`].
     pub duration: u16,
-    /// Whom it is for.
+    /// Destination address.
     pub dst: Address,
-    /// Who sent it.
+    /// Source address.
     pub src: Address,
     /// The ad hoc network.
     pub bssid: Address,
@@ -82,9 +82,9 @@ pub enum Frame<'a> {
     Rts {
         /// Microseconds that the exchange still takes; at most [`MAX_DURATION`].
         duration: u16,
-        /// Whom it is for.
+        /// Destination address.
         receiver: Address,
-        /// Who sent it.
+        /// Source address.
         transmitter: Address,
     },
     /// Clear to send.

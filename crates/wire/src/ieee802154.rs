@@ -1,7 +1,7 @@
 //! MAC frames of IEEE 802.15.4, as nodes of a network without beacons exchange them.
 //!
 //! A frame is a [`Header`], which is meaning, and a payload; [`emit`] and [`parse`] go between the
-//! two and octets, FCS ([`Fcs`]) included. An immediate acknowledgement has a sequence number and
+//! two and bytes, FCS ([`Fcs`]) included. An immediate acknowledgement has a sequence number and
 //! nothing else: [`emit_ack`]. [`tap`] is what a capture has before each frame.
 //!
 //! Frames have version 0 or 1 (IEEE 802.15.4-2006 section 7.2.1, 802.15.4-2015 section 7.2.2) and
@@ -19,7 +19,7 @@ pub use csl::{Csl, ENH_ACK_LEN, WAKEUP_LEN, emit_enh_ack, emit_version_2, emit_w
 pub use fcs::{Fcs, fcs};
 pub use frame::{EmitError, Field, Frame, ParseError, emit, emit_ack, parse};
 
-/// The most octets of payload that a frame of version 0 has: aMaxMACSafePayloadSize (IEEE
+/// The most bytes of payload that a frame of version 0 has: aMaxMACSafePayloadSize (IEEE
 /// 802.15.4-2006 table 85). A longer payload makes it version 1.
 pub const MAX_SAFE_PAYLOAD: usize = 102;
 
@@ -36,7 +36,7 @@ impl Address {
     /// Everybody in the PAN.
     pub const BROADCAST: Self = Self::Short(0xffff);
 
-    /// Octets of the address field.
+    /// Bytes of the address field.
     #[allow(clippy::len_without_is_empty, reason = "an address is never empty")]
     pub const fn len(self) -> usize {
         match self {
@@ -56,7 +56,7 @@ impl Address {
 pub enum Kind {
     /// Its payload is of the layer above.
     Data,
-    /// Its payload is a MAC command: one octet of identifier, and what belongs to it.
+    /// Its payload is a MAC command: one byte of identifier, and what belongs to it.
     Command,
 }
 
@@ -72,20 +72,20 @@ pub struct Header {
     pub seq: u8,
     /// The PAN of both addresses; `0xffff` is every PAN.
     pub pan: u16,
-    /// Whom it is for.
+    /// Destination address.
     pub dst: Address,
-    /// Who sent it.
+    /// Source address.
     pub src: Address,
 }
 
 impl Header {
-    /// Octets before the payload: frame control, sequence number, one PAN and the addresses; 9 to 21.
+    /// Bytes before the payload: frame control, sequence number, one PAN and the addresses; 9 to 21.
     #[allow(clippy::len_without_is_empty, reason = "a header is never empty")]
     pub const fn len(&self) -> usize {
         2 + 1 + 2 + self.dst.len() + self.src.len()
     }
 
-    /// Octets of the whole frame around a payload, FCS included.
+    /// Bytes of the whole frame around a payload, FCS included.
     pub const fn frame_len(&self, payload_len: usize, fcs: Fcs) -> usize {
         self.len() + payload_len + fcs.len()
     }

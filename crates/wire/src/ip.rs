@@ -27,11 +27,11 @@ pub use reassemble::{Reassembler, ReassemblyError, ReassemblyLimits};
 pub use tcp::{emit_tcp, has_unknown_tcp_options, parse_tcp};
 pub use udp::{UDP_HEADER_LEN, UdpDatagram, emit_udp, parse_udp};
 
-/// Octets of an IPv4 header without options (RFC 791 section 3.1).
+/// Bytes of an IPv4 header without options (RFC 791 section 3.1).
 pub const IPV4_HEADER_LEN: usize = 20;
-/// Octets of an IPv6 header (RFC 8200 section 3).
+/// Bytes of an IPv6 header (RFC 8200 section 3).
 pub const IPV6_HEADER_LEN: usize = 40;
-/// Octets of the IPv6 Fragment header (RFC 8200 section 4.5).
+/// Bytes of the IPv6 Fragment header (RFC 8200 section 4.5).
 pub const IPV6_FRAGMENT_HEADER_LEN: usize = 8;
 
 /// What the payload is: the protocol field of IPv4, the last next-header field of IPv6 (one
@@ -81,7 +81,7 @@ impl fmt::Debug for Protocol {
 /// Where a piece lies in its datagram's payload (RFC 791 section 3.2, RFC 8200 section 4.5).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Fragment {
-    /// Octets before this piece: a multiple of 8, at most 65528.
+    /// Bytes before this piece: a multiple of 8, at most 65528.
     pub offset: u16,
     /// Another piece follows.
     pub more: bool,
@@ -93,9 +93,9 @@ pub struct Fragment {
 /// never returns one.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Header {
-    /// Who sent it.
+    /// Source address.
     pub src: IpAddr,
-    /// Whom it is for.
+    /// Destination address.
     pub dst: IpAddr,
     /// What the payload is.
     pub protocol: Protocol,
@@ -122,7 +122,7 @@ impl Header {
         Self { src, dst, protocol, hop_limit: 64, traffic_class: 0, flow_label: 0, ident: 0, fragment: None }
     }
 
-    /// Octets that [`emit`] writes before the payload: 20, 40, or 48 for an IPv6 fragment.
+    /// Bytes that [`emit`] writes before the payload: 20, 40, or 48 for an IPv6 fragment.
     pub const fn wire_len(&self) -> usize {
         match (self.src, self.fragment) {
             (IpAddr::V4(_), _) => IPV4_HEADER_LEN,
@@ -131,7 +131,7 @@ impl Header {
         }
     }
 
-    /// The most octets that the payload of a whole datagram between these addresses has: what the
+    /// The most bytes that the payload of a whole datagram between these addresses has: what the
     /// 16-bit length leaves. No fragment may end past it.
     pub const fn max_datagram(&self) -> usize {
         match self.src {
@@ -140,7 +140,7 @@ impl Header {
         }
     }
 
-    /// The most octets of payload that a packet with this header can carry.
+    /// The most bytes of payload that a packet with this header can carry.
     pub const fn max_payload(&self) -> usize {
         match self.src {
             IpAddr::V4(_) => u16::MAX as usize - IPV4_HEADER_LEN,

@@ -45,27 +45,27 @@ pub struct MpCapable {
 /// What an MP_CAPABLE says beyond its flags.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum CapableForm {
-    /// On SYN, 4 octets.
+    /// On SYN, 4 bytes.
     Syn,
-    /// On SYN/ACK, 12 octets.
+    /// On SYN/ACK, 12 bytes.
     SynAck {
         /// Of the option's sender.
         sender: Key,
     },
-    /// On the third segment, 20 octets.
+    /// On the third segment, 20 bytes.
     Ack {
         /// Of the option's sender.
         sender: Key,
         /// Of its receiver.
         receiver: Key,
     },
-    /// With the first data, instead of a DSS; 22 octets, 24 with a checksum.
+    /// With the first data, instead of a DSS; 22 bytes, 24 with a checksum.
     Data {
         /// Of the option's sender.
         sender: Key,
         /// Of its receiver.
         receiver: Key,
-        /// Data-level length in octets, from the first octet on.
+        /// Data-level length in bytes, from the first byte on.
         len: u16,
         /// Checksum over data and mapping, if agreed on.
         checksum: Option<u16>,
@@ -79,7 +79,7 @@ pub struct AddressId(pub u8);
 /// MP_JOIN (RFC 8684 section 3.2, figures 5 to 7).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum MpJoin {
-    /// On SYN, 12 octets.
+    /// On SYN, 12 bytes.
     Syn {
         /// Flag B: use it only when no other subflow works.
         backup: bool,
@@ -90,7 +90,7 @@ pub enum MpJoin {
         /// The sender's nonce.
         nonce: u32,
     },
-    /// On SYN/ACK, 16 octets.
+    /// On SYN/ACK, 16 bytes.
     SynAck {
         /// Flag B.
         backup: bool,
@@ -101,7 +101,7 @@ pub enum MpJoin {
         /// The sender's nonce.
         nonce: u32,
     },
-    /// On the third segment, 24 octets.
+    /// On the third segment, 24 bytes.
     Ack {
         /// The leftmost 160 bits of the sender's HMAC.
         hmac: [u8; 20],
@@ -185,7 +185,7 @@ pub enum MptcpOption {
 }
 
 impl MptcpOption {
-    /// Octets of the option.
+    /// Bytes of the option.
     pub fn wire_len(&self) -> usize {
         match self {
             Self::MpCapable(capable) => match capable.form {
@@ -290,7 +290,7 @@ impl Mptcp {
         self.0 = Carried::Others(Box::new(Others { dss, options: alloc::vec![option] }));
     }
 
-    /// Octets of all options, without padding.
+    /// Bytes of all options, without padding.
     #[inline]
     pub fn bare_len(&self) -> usize {
         match &self.0 {

@@ -1,6 +1,6 @@
-//! Octets read from the front.
+//! Bytes read from the front.
 
-/// What of `octets` has been read, and what has not. No error of its own: whoever reads knows which
+/// What of `octets` has been read, and what has not. No error of its own: the reader knows which
 /// field it is that is cut off.
 #[derive(Clone, Debug)]
 pub(crate) struct Reader<'a> {
@@ -13,18 +13,18 @@ impl<'a> Reader<'a> {
         Self { octets, at: 0 }
     }
 
-    /// Octets that have been read.
+    /// Bytes that have been read.
     pub(crate) const fn at(&self) -> usize {
         self.at
     }
 
-    /// Octets that have not, without taking them.
+    /// Bytes that have not, without taking them.
     pub(crate) fn rest(&self) -> &'a [u8] {
         // `at` never passes the end.
         &self.octets[self.at..]
     }
 
-    /// The next `len` octets; if there are not as many, `None`, and nothing is taken.
+    /// The next `len` bytes; if there are not as many, `None`, and nothing is taken.
     pub(crate) fn slice(&mut self, len: usize) -> Option<&'a [u8]> {
         let octets = self.rest().get(..len)?;
         self.at += len;

@@ -7,7 +7,7 @@
 //!
 //! Two options are ours. A DIO says which nodes it has passed ([`PathTraversed`]), and a DAO which
 //! path a node has built of that ([`PathBuilt`]): the extension of section III of "MPTCP over
-//! heterogeneous wireless IoT networks", which gives no octets. Their types are of the range that
+//! heterogeneous wireless IoT networks", which gives no bytes. Their types are of the range that
 //! IANA has not assigned.
 
 mod emit;

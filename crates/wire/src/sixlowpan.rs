@@ -4,7 +4,7 @@
 //! (RFC 6282): LOWPAN_IPHC with all address modes, with and without [`Contexts`], and LOWPAN_NHC
 //! for extension headers and UDP. TCP and ICMPv6 have no compression: their headers stay as they
 //! are. [`split`] says how a datagram is cut into frames, and [`parse_dispatch`] what a frame
-//! carries (RFC 4944 section 5). The lengths alone, for whoever counts octets without making them,
+//! carries (RFC 4944 section 5). The lengths alone, for whoever counts bytes without making them,
 //! are [`compressed_header_len`] and [`split`].
 //!
 //! Absent: mesh addressing and broadcast headers (RFC 4944), HC1 (its predecessor), the IPv6 header
@@ -44,7 +44,7 @@ use crate::ip::Protocol;
 pub struct Link {
     /// Who sent the frame.
     pub src: Address,
-    /// Whom it is for.
+    /// Destination address.
     pub dst: Address,
 }
 
@@ -52,9 +52,9 @@ pub struct Link {
 /// sent.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Ipv6Header {
-    /// Who sent it.
+    /// Source address.
     pub src: Ipv6Addr,
-    /// Whom it is for.
+    /// Destination address.
     pub dst: Ipv6Addr,
     /// Differentiated services in the high six bits, congestion notification in the low two.
     pub traffic_class: u8,

@@ -21,7 +21,7 @@ use crate::mptcp::Mptcp;
 pub struct SeqNumber(pub u32);
 
 impl SeqNumber {
-    /// The signed distance from `other` to `self`, in octets, in -2^31..2^31.
+    /// The signed distance from `other` to `self`, in bytes, in -2^31..2^31.
     #[inline]
     pub const fn distance(self, other: Self) -> i32 {
         self.0.wrapping_sub(other.0) as i32
@@ -99,7 +99,7 @@ impl fmt::Display for SeqNumber {
     }
 }
 
-/// The control bits (RFC 9293 section 3.1, with ECE and CWR of RFC 3168), at their places in octet 13.
+/// The control bits (RFC 9293 section 3.1, with ECE and CWR of RFC 3168), at their places in byte 13.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Flags(pub u8);
 
@@ -157,7 +157,7 @@ impl fmt::Debug for Flags {
     }
 }
 
-/// One SACK block: the octets from `left` up to, not including, `right` have arrived (RFC 2018
+/// One SACK block: the bytes from `left` up to, not including, `right` have arrived (RFC 2018
 /// section 3).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct SackBlock {
@@ -175,7 +175,7 @@ pub struct SackBlocks {
 }
 
 impl SackBlocks {
-    /// Three blocks fit beside timestamps in the 40 octets of options; no more are ever sent or
+    /// Three blocks fit beside timestamps in the 40 bytes of options; no more are ever sent or
     /// read.
     pub const MAX: usize = 3;
 
@@ -233,7 +233,7 @@ pub struct Timestamps {
 /// The options that this project reads and writes; others are skipped when read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Options {
-    /// Maximum segment size in octets, on SYN only (RFC 9293 section 3.7.1).
+    /// Maximum segment size in bytes, on SYN only (RFC 9293 section 3.7.1).
     pub mss: Option<u16>,
     /// Window scale shift count 0..=14, on SYN only (RFC 7323 section 2).
     pub window_scale: Option<u8>,
@@ -246,7 +246,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// Octets that the options take in the header, padding included; a multiple of 4.
+    /// Bytes that the options take in the header, padding included; a multiple of 4.
     pub const fn wire_len(&self) -> usize {
         self.bare_len().next_multiple_of(4)
     }
@@ -273,7 +273,7 @@ impl Options {
     }
 }
 
-/// Octets that the 4-bit data offset leaves for options (RFC 9293 section 3.1).
+/// Bytes that the 4-bit data offset leaves for options (RFC 9293 section 3.1).
 pub const MAX_OPTIONS_LEN: usize = 40;
 
 /// A TCP segment: header, options, payload.
@@ -283,9 +283,9 @@ pub struct Segment {
     pub src_port: u16,
     /// Port of the receiver.
     pub dst_port: u16,
-    /// Sequence number of the first octet (of the SYN, if set).
+    /// Sequence number of the first byte (of the SYN, if set).
     pub seq: SeqNumber,
-    /// The next octet that the sender expects, if [`Flags::ACK`] is set.
+    /// The next byte that the sender expects, if [`Flags::ACK`] is set.
     pub ack: SeqNumber,
     /// Control bits.
     pub flags: Flags,
@@ -295,7 +295,7 @@ pub struct Segment {
     pub options: Options,
     /// The options of Multipath TCP.
     pub mptcp: Mptcp,
-    /// The octets carried.
+    /// The bytes carried.
     pub payload: Bytes,
     /// The ECN bits of the IP header around it (RFC 3168 section 5). They are not of the segment,
     /// but what is done with them is.
@@ -303,7 +303,7 @@ pub struct Segment {
 }
 
 impl Segment {
-    /// SEG.LEN: payload octets, plus one each for SYN and FIN (RFC 9293 section 3.3.1).
+    /// SEG.LEN: payload bytes, plus one each for SYN and FIN (RFC 9293 section 3.3.1).
     #[inline]
     pub fn seq_len(&self) -> u32 {
         self.payload.len() as u32
@@ -324,20 +324,20 @@ impl Segment {
         self.seq + self.seq_len()
     }
 
-    /// Octets of the segment on the wire: 20, the options, the payload.
+    /// Bytes of the segment on the wire: 20, the options, the payload.
     #[inline]
     pub fn wire_len(&self) -> usize {
         20 + self.options_len() + self.payload.len()
     }
 
-    /// Octets of all options with their padding; a multiple of 4. No more than [`MAX_OPTIONS_LEN`]
+    /// Bytes of all options with their padding; a multiple of 4. No more than [`MAX_OPTIONS_LEN`]
     /// can be said.
     #[inline]
     pub fn options_len(&self) -> usize {
         (self.common_len() + self.mptcp.bare_len()).next_multiple_of(4)
     }
 
-    /// Octets of the options that are not of Multipath TCP: with their own padding, unless only
+    /// Bytes of the options that are not of Multipath TCP: with their own padding, unless only
     /// without it there is room for all.
     pub(crate) fn common_len(&self) -> usize {
         let (padded, bare) = (self.options.wire_len(), self.options.bare_len());

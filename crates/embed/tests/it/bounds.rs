@@ -33,12 +33,12 @@ enum Say {
         session: u8,
         plan: Plan,
     },
-    /// So many octets from so far behind what has been delivered.
+    /// So many bytes from so far behind what has been delivered.
     Chunk {
         ahead: u64,
         n: usize,
     },
-    /// Chunks of one octet, apart from each other.
+    /// Chunks of one byte, apart from each other.
     Crumbs {
         ahead: u64,
         gap: u64,
@@ -53,7 +53,7 @@ enum Say {
 #[derive(Clone, Debug)]
 enum Op {
     Accept,
-    /// What, on which connection, and cut into pieces of how many octets.
+    /// What, on which connection, and cut into pieces of how many bytes.
     Say(Say, usize, usize),
     End(usize),
     Close(usize),
@@ -67,7 +67,7 @@ enum Op {
 /// What a program says to an offer.
 #[derive(Clone, Copy, Debug)]
 enum Answer {
-    /// It has this many octets of it.
+    /// It has this many bytes of it.
     Accept(u64),
     Refuse,
     Later,
@@ -172,7 +172,7 @@ struct World {
     /// In use before there was a node.
     before: i64,
     answer: Answer,
-    /// Octets that the program has, while a file is coming, and their digest.
+    /// Bytes that the program has, while a file is coming, and their digest.
     has: Option<(u64, Sha256)>,
 }
 

@@ -72,7 +72,7 @@ fn events(node: &mut Node) -> Vec<Event> {
     std::iter::from_fn(|| node.poll()).collect()
 }
 
-/// A caller connects and sends octets in pieces. Returns the events of all.
+/// A caller connects and sends bytes in pieces. Returns the events of all.
 fn say(node: &mut Node, says: &[u8]) -> (StreamId, Vec<Event>) {
     let stream = node.accepted(NOW).expect("there is a place");
     let mut all = events(node);
@@ -101,7 +101,7 @@ fn answer(events: &[Event]) -> (Option<RefuseReason>, bool) {
     (reason, events.contains(&Event::Begin))
 }
 
-/// What becomes of a request with these octets for a manifest.
+/// What becomes of a request with these bytes for a manifest.
 fn fate(node: &mut Node, manifest: Option<Vec<u8>>) -> (Option<RefuseReason>, bool) {
     let (stream, said) = say(node, &request(7, manifest));
     if node.closed(NOW, stream).is_ok() {

@@ -35,7 +35,7 @@ fn offer(file: &[u8]) -> Vec<u8> {
     request(7, file.len() as u64, Some(Sha256::digest(file).into()))
 }
 
-/// Less than 16,384 octets from `at` on, at most 63.
+/// Less than 16,384 bytes from `at` on, at most 63.
 fn chunk(at: u8, octets: &[u8]) -> Vec<u8> {
     let length = (octets.len() as u16 | 0x4000).to_be_bytes();
     [&[0x71, at][..], &length, octets].concat()
@@ -46,7 +46,7 @@ fn events(node: &mut Node) -> Vec<Event> {
     std::iter::from_fn(|| node.poll()).collect()
 }
 
-/// A caller connects and sends octets at `now`. Returns the events of both steps.
+/// A caller connects and sends bytes at `now`. Returns the events of both steps.
 fn say(node: &mut Node, now: Instant, says: &[u8]) -> (StreamId, Vec<Event>) {
     let stream = node.accepted(now).expect("there is a place");
     let mut all = events(node);
@@ -64,7 +64,7 @@ fn connect(node: &mut Node, says: &[u8]) -> StreamId {
     stream
 }
 
-/// The octets of a file among events.
+/// The bytes of a file among events.
 fn delivered(events: &[Event]) -> Vec<u8> {
     let octets = events.iter().filter_map(|event| match event {
         Event::Deliver { octets, .. } => Some(octets.to_vec()),
@@ -198,7 +198,7 @@ fn a_file_that_is_offered_without_a_digest_is_refused() {
     assert_eq!(node.timeout(NOW), Ok(()));
 }
 
-/// A transfer that has come so far that 10 of its octets were delivered and 10 wait.
+/// A transfer that has come so far that 10 of its bytes were delivered and 10 wait.
 fn half_way(file: &[u8; 64]) -> (Node, StreamId) {
     let mut node = node(4);
     connect(&mut node, &offer(file));

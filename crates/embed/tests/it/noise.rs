@@ -75,7 +75,7 @@ fn request(transfer: TransferId, manifest: Option<Bytes>) -> Message {
 
 /// What honest senders say to the node of `tests/hostile.c`: the public keys of a sender and of a
 /// signer; then, for each way of knowing each other, without a manifest and with one, the control
-/// stream and a session, each behind the number of its octets.
+/// stream and a session, each behind the number of its bytes.
 pub(crate) fn recording() -> Vec<u8> {
     let sizes = Sizes { gateways: 0, senders: Some(1), ..Sizes::default() };
     let signer = SigningKey::from_octets([5; 32]);
@@ -247,7 +247,7 @@ fn a_node_with_keys_stays_within_its_bounds_among_senders_and_strangers() {
         world.say(control, &says, cut);
 
         // Strangers: another sender's greeting, cut off or not, a JOIN of the transfer with other
-        // octets behind it, and garbage.
+        // bytes behind it, and garbage.
         let join = Join { transfer, session: 0, sessions: 3, plan: Plan::Stripe };
         for _ in 0..20 {
             let says = world.aside(|| match random.below(3) {
@@ -271,7 +271,7 @@ fn a_node_with_keys_stays_within_its_bounds_among_senders_and_strangers() {
     }
 }
 
-/// Says octets on a connection; what the node writes, beside all events.
+/// Says bytes on a connection; what the node writes, beside all events.
 fn hear(node: &mut Node, stream: StreamId, mut says: &[u8], all: &mut Vec<Event>) -> Vec<u8> {
     let mut written = Vec::new();
     all.extend(std::iter::from_fn(|| node.poll()));
@@ -309,7 +309,7 @@ fn ask(node: &mut Node, own: u8, transfer: TransferId, all: &mut Vec<Event>) -> 
     sender
 }
 
-/// The sender's session number 0 sends these octets as the file.
+/// The sender's session number 0 sends these bytes as the file.
 fn join(node: &mut Node, sender: &Arc<SenderKeys>, transfer: TransferId, file: &[u8], all: &mut Vec<Event>) {
     let says = session(
         sender,

@@ -46,7 +46,7 @@ const PARTS: [(&str, &[&str]); 9] = [
     ("the example", &[""]),
 ];
 
-/// Octets of text of each part, by the symbols of a program.
+/// Bytes of text of each part, by the symbols of a program.
 fn text(nm: &Path, program: &Path) -> BTreeMap<usize, u64> {
     let output =
         Command::new(nm).args(["-C", "-S", "--defined-only"]).arg(program).output().expect("it starts");

@@ -308,7 +308,7 @@ impl Played {
             assert_eq!(end.with_timestamps > 0, both.timestamps, "{cell:?}");
             assert!(both.sack || end.with_sack == 0, "{cell:?}");
         }
-        // 256 KiB in units of 128 octets, or the largest that there is.
+        // 256 KiB in units of 128 bytes, or the largest that there is.
         if cell.condition != Condition::SmallWindows && !cell.modern {
             assert_eq!(we.largest_window < 4096, both.window_scaling, "{cell:?}");
         }

@@ -1,4 +1,4 @@
-//! What a transfer is made of. All times are seconds, rates bit/s, sizes octets.
+//! What a transfer is made of. All times are seconds, rates bit/s, sizes bytes.
 
 use super::error::{ModelError, not_negative, positive, within};
 use super::reading::Reading;
@@ -14,16 +14,16 @@ pub struct Path {
     pub wired_rate: f64,
     /// R_g, bit/s.
     pub wireless_rate: f64,
-    /// S1, octets of payload in a wired segment.
+    /// S1, bytes of payload in a wired segment.
     pub wired_mss: u32,
-    /// S2, octets of payload in a wireless segment.
+    /// S2, bytes of payload in a wireless segment.
     pub wireless_mss: u32,
-    /// What headers add to each wired segment on the wire, octets; the paper's assumption (3) says 0.
+    /// What headers add to each wired segment on the wire, bytes; the paper's assumption (3) says 0.
     pub wired_overhead: u32,
-    /// What headers add to each wireless segment on the air, octets; the paper's assumption (3)
+    /// What headers add to each wireless segment on the air, bytes; the paper's assumption (3)
     /// says 0.
     pub wireless_overhead: u32,
-    /// Octets of a segment without payload on the air (ACK, SYN, SYN/ACK); the paper's assumption
+    /// Bytes of a segment without payload on the air (ACK, SYN, SYN/ACK); the paper's assumption
     /// (3) says 0.
     pub wireless_control: u32,
     /// Wireless links in a row. Each takes a segment whole before it passes it on; the paper has
@@ -37,7 +37,7 @@ pub struct Path {
 
 impl Path {
     /// A path with the given one-way delays (seconds) and wireless rate (bit/s) and otherwise the
-    /// values of section 6: 100 Mbit/s wired, 1296 and 81 octets a segment, no overhead, nothing
+    /// values of section 6: 100 Mbit/s wired, 1296 and 81 bytes a segment, no overhead, nothing
     /// lost.
     pub fn new(wired_delay: f64, wireless_delay: f64, wireless_rate: f64) -> Self {
         Self {
@@ -45,7 +45,7 @@ impl Path {
             wireless_rtt: 2.0 * wireless_delay,
             wired_rate: 100e6,
             wireless_rate,
-            // 81 octets are what an 802.15.4 frame leaves for IPv6 at worst; 1296 are 16 of them
+            // 81 bytes are what an 802.15.4 frame leaves for IPv6 at worst; 1296 are 16 of them
             // (S14).
             wired_mss: 1296,
             wireless_mss: 81,
@@ -93,7 +93,7 @@ impl Path {
     }
 
     /// [`Path::request_time`] with the time on the air: a SYN and a SYN/ACK, the last ACK with the
-    /// `request`'s packet right behind it, the `answer`'s packet; both sizes in octets with
+    /// `request`'s packet right behind it, the `answer`'s packet; both sizes in bytes with
     /// headers.
     pub fn request_time_of(&self, request: u32, answer: u32) -> f64 {
         let behind = self.wireless_control + request;
@@ -218,7 +218,7 @@ pub enum Striping {
     /// Sessions draw segments as they can send them, so that all end at about the same time.
     #[default]
     Dynamic,
-    /// Every session carries the same number of octets, whenever it started.
+    /// Every session carries the same number of bytes, whenever it started.
     Equal,
 }
 
@@ -226,22 +226,22 @@ pub enum Striping {
 /// probes nothing; ours puts no more than this at stake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Probing {
-    /// Octets for the first session, which is open before the others are and takes them at once.
+    /// Bytes for the first session, which is open before the others are and takes them at once.
     pub first: u64,
-    /// Octets for each other session; more follow when the node's acknowledgement of these is back.
+    /// Bytes for each other session; more follow when the node's acknowledgement of these is back.
     pub others: u64,
 }
 
 /// A file on its way to one node through one or more gateways.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Transfer {
-    /// O, the file's size in octets (the paper's O is in bits).
+    /// O, the file's size in bytes (the paper's O is in bits).
     pub octets: u64,
     /// The paths in the order in which their sessions are set up.
     pub gateways: Vec<Path>,
     /// The windows of every TCP connection.
     pub window: Window,
-    /// B_2, octets of receive buffer at the node for all sessions together; `None` if it never
+    /// B_2, bytes of receive buffer at the node for all sessions together; `None` if it never
     /// limits.
     pub node_buffer: Option<f64>,
     /// F, the out-of-order factor at the node, 0 to 1.

@@ -125,7 +125,7 @@ pub enum WiredStage {
 /// S8 and S14: the receive window as the wired side sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum WiredWindow {
-    /// The same octets, hence fewer segments, and never less than one.
+    /// The same bytes, hence fewer segments, and never less than one.
     #[default]
     SameOctets,
     /// The same number of (larger) segments, as equations (6) and (7) print it.

@@ -8,7 +8,7 @@ use super::path::Lane;
 pub struct Stripe<'a> {
     /// Seconds after the request at which the session is open.
     pub start: f64,
-    /// S2, octets in one of its segments.
+    /// S2, bytes in one of its segments.
     pub mss: u32,
     /// Segments that it has taken before anyone else could.
     pub least: u64,
@@ -39,7 +39,7 @@ impl Stripe<'_> {
     }
 }
 
-/// The same number of octets for each path, each share padded to whole segments (assumption 4).
+/// The same number of bytes for each path, each share padded to whole segments (assumption 4).
 pub fn equal(octets: u64, stripes: &[Stripe]) -> Vec<u64> {
     let paths = stripes.len().max(1) as u64;
     let share = |i: u64| octets / paths + u64::from(i < octets % paths);
@@ -69,7 +69,7 @@ pub fn dynamic(octets: u64, stripes: &[Stripe]) -> Vec<u64> {
     counts
 }
 
-/// Octets that `counts` segments hold.
+/// Bytes that `counts` segments hold.
 fn carried(counts: &[u64], stripes: &[Stripe]) -> u128 {
     counts.iter().zip(stripes).map(|(&count, stripe)| u128::from(count) * u128::from(stripe.mss)).sum()
 }

@@ -7,7 +7,7 @@ mod refusals;
 use super::{Path, Transfer};
 
 /// A path of section 6.1: one-way delays of 10 and 25 ms, 100 Mbit/s and 256 kbit/s, 1296 and 81
-/// octets.
+/// bytes.
 fn paper_path() -> Path {
     Path::new(0.010, 0.025, 256e3)
 }

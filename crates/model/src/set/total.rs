@@ -39,7 +39,7 @@ pub struct PathLatency {
 pub struct Latency {
     /// How many gateways are in use.
     pub gateways: usize,
-    /// Seconds from the request until the last octet is delivered.
+    /// Seconds from the request until the last byte is delivered.
     pub total: f64,
     /// Seconds until the node has answered the request.
     pub request: f64,

@@ -30,11 +30,11 @@ use crate::clock::Clock;
 /// After an error of the listener (too many descriptors), it is left alone for so long.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Octets read at once from whoever has not said whom it wants: what comes with that is in no
+/// Bytes read at once from whoever has not said whom it wants: what comes with that is in no
 /// bucket.
 const GREETING: usize = 64;
 
-/// Octets read at once from a caller that has not proven its key: more than a greeting has, and
+/// Bytes read at once from a caller that has not proven its key: more than a greeting has, and
 /// little to copy of noise.
 const UNPROVEN: usize = 1 << 10;
 
@@ -104,7 +104,7 @@ pub(super) struct Driver<M> {
     seat: Option<Seat>,
     /// What bounds those whom we have called.
     outflow: Option<Box<Outflow>>,
-    /// The file that the machine sends, where the machine has not its octets.
+    /// The file that the machine sends, where the machine has not its bytes.
     file: Option<File>,
     /// The file could not be read.
     pub(super) unread: Option<io::Error>,
@@ -264,7 +264,7 @@ impl<M: OverSockets> Driver<M> {
         std::mem::take(&mut self.lines).into_values().for_each(|line| line.abort());
     }
 
-    /// Carries out what the machine wants until it wants nothing more, or has octets for its owner.
+    /// Carries out what the machine wants until it wants nothing more, or has bytes for its owner.
     pub(super) fn pump(&mut self) -> Option<Bytes> {
         loop {
             while let Some(effect) = self.poll_effect() {
@@ -283,7 +283,7 @@ impl<M: OverSockets> Driver<M> {
         self.machine.poll_effect(self.clock.now())
     }
 
-    /// Carries out one effect; octets for the owner come back.
+    /// Carries out one effect; bytes for the owner come back.
     pub(super) fn act(&mut self, effect: Effect) -> Option<Bytes> {
         let now = self.now();
         match effect {
@@ -350,7 +350,7 @@ impl<M: OverSockets> Driver<M> {
         }
     }
 
-    /// Octets of the file that the machine sends.
+    /// Bytes of the file that the machine sends.
     fn read_file(&self, start: u64, end: u64) -> io::Result<Bytes> {
         let file = self.file.as_ref().ok_or(io::ErrorKind::NotFound)?;
         let length = usize::try_from(end - start).map_err(|_| io::ErrorKind::OutOfMemory)?;

@@ -23,7 +23,7 @@ use super::pace::intake::{Caps, Intake};
 use super::security::{RefusedCounters, Security};
 use crate::clock::Clock;
 
-/// The least that one session may hold for its node, octets: half of its part of the memory.
+/// The least that one session may hold for its node, bytes: half of its part of the memory.
 const LEAST: u64 = 16 << 10;
 /// The most: more than that on its way through one gateway is a queue, not a window.
 const MOST: u64 = 4 << 20;
@@ -45,7 +45,7 @@ pub struct GatewayConfig {
     pub per_host: usize,
     /// Sessions at once with one node; senders of further ones are told that it is congested.
     pub per_node: usize,
-    /// Bits per second that are read for one node, in octets of TCP's payload; not bounded if
+    /// Bits per second that are read for one node, in bytes of TCP's payload; not bounded if
     /// `None`.
     pub rate_node: Option<u64>,
     /// Bits per second that are read for all nodes together.
@@ -53,7 +53,7 @@ pub struct GatewayConfig {
     /// Senders at once that have not said who they are and whom they want: where there is one more,
     /// the one that has waited longest is reset.
     pub half_open: usize,
-    /// Octets of payload that all sessions together may hold, here and in the kernel. Each may have
+    /// Payload length in bytes that all sessions together may hold, here and in the kernel. Each may have
     /// its part of it: half for what waits to be read and half for what waits for the node.
     pub memory: u64,
     /// A session on which nothing moves for so long is reset.
@@ -88,7 +88,7 @@ impl GatewayConfig {
         Caps { mesh: self.rate_mesh, node: self.rate_node, per_node: self.per_node }
     }
 
-    /// Octets that one session may hold for its node.
+    /// Bytes that one session may hold for its node.
     pub fn session_buffer(&self) -> u32 {
         let part = self.memory / (2 * self.connections.max(1) as u64);
         part.clamp(LEAST, MOST) as u32
@@ -148,12 +148,12 @@ impl Gauges {
         self.sessions.load(Ordering::Relaxed)
     }
 
-    /// Octets from senders to nodes so far, those of sessions that are open included.
+    /// Bytes from senders to nodes so far, those of sessions that are open included.
     pub fn octets_down(&self) -> u64 {
         self.octets_down.load(Ordering::Relaxed)
     }
 
-    /// Octets from nodes to senders so far.
+    /// Bytes from nodes to senders so far.
     pub fn octets_up(&self) -> u64 {
         self.octets_up.load(Ordering::Relaxed)
     }

@@ -24,11 +24,11 @@ use super::window::{self, Clamp};
 use crate::buffers;
 use crate::tcp_info::TcpInfo;
 
-/// Octets read at once, at most.
+/// Bytes read at once, at most.
 pub(super) const READ: usize = 64 << 10;
-/// What is smaller is copied, so that a few octets which somebody keeps do not keep a large buffer.
+/// What is smaller is copied, so that a few bytes which somebody keeps do not keep a large buffer.
 const COPIED: usize = READ / 4;
-/// Octets of records that are made ahead.
+/// Bytes of records that are made ahead.
 const FILLED: usize = READ / 2;
 /// Pieces written at once, at most.
 const PIECES: usize = 64;
@@ -43,13 +43,13 @@ const LOOK: (Duration, Duration) = (Duration::from_millis(2), Duration::from_mil
 pub(super) enum Moved {
     /// The call was answered.
     Opened,
-    /// Octets have arrived.
+    /// Bytes have arrived.
     Data(Bytes),
     /// The peer will send no more.
     Ended,
     /// It is gone.
     Closed(StreamClose),
-    /// Something that the machine need not know: octets were written, or a guard has its own to
+    /// Something that the machine need not know: bytes were written, or a guard has its own to
     /// write.
     Stirred,
 }
@@ -60,7 +60,7 @@ pub(super) enum Reading<'a> {
     No,
     /// All that the machine wants.
     Free,
-    /// So many octets at once.
+    /// So many bytes at once.
     AtMost(usize),
     /// What this seat gives.
     InTurn(&'a mut Seat),
@@ -87,7 +87,7 @@ pub(super) struct Line {
     queued: usize,
     /// When it was dialled or accepted.
     pub(super) since: Instant,
-    /// Octets have come that were for the machine.
+    /// Bytes have come that were for the machine.
     spoken: bool,
     /// No more will be written.
     closing: bool,
@@ -179,7 +179,7 @@ impl Line {
         }
     }
 
-    /// Octets that wait here for the kernel.
+    /// Bytes that wait here for the kernel.
     pub(super) fn queued(&self) -> usize {
         self.queued + self.guard.waiting()
     }
@@ -518,7 +518,7 @@ fn write_queue(stream: &TcpStream, queue: &mut VecDeque<Bytes>, queued: &mut usi
     Ok(())
 }
 
-/// Octets that have come; `None` at the end.
+/// Bytes that have come; `None` at the end.
 fn read(stream: &TcpStream, at_most: usize) -> io::Result<Option<Bytes>> {
     thread_local! {
         /// One for all lines of a thread: a line on which nothing moves has no buffer.

@@ -17,7 +17,7 @@ pub(super) trait OverSockets: Machine {
     /// See [`Held`].
     const HELD: Held;
 
-    /// Octets of plaintext that the peer has room for in a record.
+    /// Bytes of plaintext that the peer has room for in a record.
     fn record(&self) -> usize {
         MAX_PLAIN
     }

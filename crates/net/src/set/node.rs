@@ -24,7 +24,7 @@ use crate::clock::Clock;
 pub struct Offer {
     /// Which transfer.
     pub transfer: TransferId,
-    /// Octets of the file.
+    /// Bytes of the file.
     pub length: u64,
     /// Which file, if the sender has said so.
     pub file: Option<FileIdentity>,
@@ -35,9 +35,9 @@ pub struct Offer {
 /// What a sink says to an [`Offer`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verdict {
-    /// The octets from there on are wanted; those before it are here.
+    /// The bytes from there on are wanted; those before it are here.
     From(u64),
-    /// It is not wanted, and the node has so many octets of what is unfinished.
+    /// It is not wanted, and the node has so many bytes of what is unfinished.
     Refuse(RefuseReason, u64),
 }
 
@@ -57,15 +57,15 @@ impl From<Refusal> for io::Error {
     }
 }
 
-/// Where a node's octets go. While a method's future is pending, nothing is read from the network
+/// Where a node's bytes go. While a method's future is pending, nothing is read from the network
 /// and nothing acknowledged: the sender waits.
 pub trait Sink {
     /// A transfer would begin. Nothing else is under way: what was unfinished was abandoned.
     fn begin(&mut self, offer: &Offer) -> impl Future<Output = io::Result<Verdict>> + Send;
-    /// Its next octets. They are acknowledged once this is done.
+    /// Its next bytes. They are acknowledged once this is done.
     fn write(&mut self, octets: Bytes) -> impl Future<Output = io::Result<()>> + Send;
     /// That was all. The sender is told so once this is done. An error of kind
-    /// [`io::ErrorKind::InvalidData`] says that the octets are not those of the file that was
+    /// [`io::ErrorKind::InvalidData`] says that the bytes are not those of the file that was
     /// announced; a [`Refusal`] within it has the reason that the sender is told.
     fn finish(&mut self) -> impl Future<Output = io::Result<()>> + Send;
     /// The rest of it will not come for now, or something has failed.
@@ -81,7 +81,7 @@ pub struct NodeConfig {
     pub who: Option<Arc<NodeKeys>>,
     /// Gateways to announce, at most [`anabranch_core::set::MAX_GATEWAYS`].
     pub gateways: Vec<KnownGateway>,
-    /// Octets that may wait out of order. What paths of very different delays carry meanwhile must
+    /// Bytes that may wait out of order. What paths of very different delays carry meanwhile must
     /// fit: the sum of their rates times the longest delay.
     pub buffer: u32,
     /// Connections at once.
@@ -126,7 +126,7 @@ impl NodeConfig {
     }
 }
 
-/// Octets that a connection may send before it has said what it is for.
+/// Bytes that a connection may send before it has said what it is for.
 const FIRST_WINDOW: u32 = 16 << 10;
 /// For so long a chunk may wait for its acknowledgement.
 const ACK_DELAY: Duration = Duration::from_millis(10);
@@ -138,7 +138,7 @@ pub enum NodeEvent {
     Began {
         /// Which.
         transfer: TransferId,
-        /// Its octets before this one were here already.
+        /// Its bytes before this one were here already.
         from: u64,
     },
     /// The sink does not want a transfer.
@@ -147,14 +147,14 @@ pub enum NodeEvent {
         transfer: TransferId,
         /// What its sender was told.
         reason: RefuseReason,
-        /// Octets of what is unfinished here.
+        /// Bytes of what is unfinished here.
         delivered: u64,
     },
     /// A file is there, and the sink has finished with it.
     Finished {
         /// Which.
         transfer: TransferId,
-        /// Its octets.
+        /// Its bytes.
         octets: u64,
     },
     /// The rest of a file will not come: its sender has given it up, or another transfer has taken
@@ -162,7 +162,7 @@ pub enum NodeEvent {
     Abandoned {
         /// Which.
         transfer: TransferId,
-        /// Octets that had come in order.
+        /// Bytes that had come in order.
         octets: u64,
     },
     /// The sink has failed. The sender is told so, and nothing that the sink has not taken is
@@ -190,7 +190,7 @@ pub struct Node<S> {
     address: SocketAddr,
     sink: S,
     current: Option<Current>,
-    /// Octets that the sink was given.
+    /// Bytes that the sink was given.
     received: u64,
     events: Vec<NodeEvent>,
     announced: Announced,
@@ -253,7 +253,7 @@ impl<S: Sink> Node<S> {
         self.address
     }
 
-    /// Where the octets go.
+    /// Where the bytes go.
     pub fn sink(&self) -> &S {
         &self.sink
     }
@@ -274,7 +274,7 @@ impl<S: Sink> Node<S> {
         self.driver.connections()
     }
 
-    /// Octets of files that arrived in order since the node was bound.
+    /// Bytes of files that arrived in order since the node was bound.
     pub fn received(&self) -> u64 {
         self.received
     }
@@ -284,7 +284,7 @@ impl<S: Sink> Node<S> {
         self.driver.is_deaf()
     }
 
-    /// Octets of the present transfer that the sink has; 0 between transfers.
+    /// Bytes of the present transfer that the sink has; 0 between transfers.
     pub fn taken(&self) -> u64 {
         self.current.filter(|current| !current.finished).map_or(0, |current| current.taken)
     }
@@ -399,5 +399,5 @@ fn reason(error: &io::Error) -> RefuseReason {
     }
 }
 
-/// Octets of answers that may wait for somebody who does not read them, on one connection.
+/// Bytes of answers that may wait for somebody who does not read them, on one connection.
 const QUEUE: u32 = 64 << 10;

@@ -1,7 +1,7 @@
-//! How fast octets may go: token buckets.
+//! How fast bytes may go: token buckets.
 //!
 //! [`Bucket`] is one, [`intake`] what a gateway reads for its nodes and their mesh, [`outflow`]
-//! what a sender hands to gateways. All count octets of TCP's payload.
+//! what a sender hands to gateways. All count bytes of TCP's payload.
 
 pub(super) mod intake;
 pub(super) mod outflow;
@@ -19,7 +19,7 @@ const BIT: i128 = 1_000_000_000;
 pub(super) struct Bucket {
     /// Bits per second.
     rate: u64,
-    /// Octets.
+    /// Bytes.
     burst: u64,
     /// Less than nothing after [`Bucket::charge`].
     credit: i128,
@@ -33,12 +33,12 @@ impl Bucket {
         Self::with_burst(now, rate, (rate / 8 / 20).max(2 * quantum(rate)))
     }
 
-    /// A full one that holds `burst` octets.
+    /// A full one that holds `burst` bytes.
     pub(super) fn with_burst(now: Instant, rate: u64, burst: u64) -> Self {
         Self { rate: rate.max(1), burst, credit: credit(burst), at: now }
     }
 
-    /// Octets per turn.
+    /// Bytes per turn.
     pub(super) fn quantum(&self) -> u64 {
         quantum(self.rate)
     }
@@ -49,7 +49,7 @@ impl Bucket {
         self.credit = (self.credit + passed * i128::from(self.rate)).min(credit(self.burst));
     }
 
-    /// Octets that are there.
+    /// Bytes that are there.
     pub(super) fn available(&mut self, now: Instant) -> u64 {
         self.refill(now);
         u64::try_from(self.credit / (8 * BIT)).unwrap_or(0)
@@ -75,7 +75,7 @@ impl Bucket {
         self.credit -= credit(octets);
     }
 
-    /// Octets that were taken and not used.
+    /// Bytes that were taken and not used.
     pub(super) fn give_back(&mut self, octets: u64) {
         self.credit = (self.credit + credit(octets)).min(credit(self.burst));
     }

@@ -37,7 +37,7 @@ pub struct PushConfig {
     pub transfer: TransferId,
     /// What a signer says of the file, for nodes that ask for it: see [`Sender::bring`].
     pub manifest: Option<Bytes>,
-    /// Bits per second that are handed to gateways in all, in octets of sessions; not bounded if
+    /// Bits per second that are handed to gateways in all, in bytes of sessions; not bounded if
     /// `None`.
     pub rate: Option<u64>,
     /// Bits per second that are handed to each gateway.
@@ -68,9 +68,9 @@ impl PushConfig {
 /// What a push sends.
 #[derive(Debug)]
 pub enum PushFile {
-    /// Octets in memory.
+    /// Bytes in memory.
     Octets(Bytes),
-    /// The first so many octets of a file, which are read when they are sent, and again when they
+    /// The first so many bytes of a file, which are read when they are sent, and again when they
     /// are sent again.
     OnDisk(fs::File, u64),
 }
@@ -162,12 +162,12 @@ impl Push {
         self.driver.machine.outcome()
     }
 
-    /// Octets that the node is known to have delivered in order.
+    /// Bytes that the node is known to have delivered in order.
     pub fn delivered(&self) -> u64 {
         self.driver.machine.delivered()
     }
 
-    /// Octets that the node had already.
+    /// Bytes that the node had already.
     pub fn resumed_from(&self) -> u64 {
         self.driver.machine.resumed_from()
     }
@@ -194,7 +194,7 @@ impl Push {
         self.driver.retransmissions(session)
     }
 
-    /// The file could not be read to its end: the transfer was given up.
+    /// The file could not be read to its end: the transfer was abandoned.
     pub fn unread(&self) -> Option<&io::Error> {
         self.driver.unread.as_ref()
     }

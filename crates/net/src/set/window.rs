@@ -1,6 +1,6 @@
 //! The receive window that a machine wants, carried out on a socket.
 //!
-//! A machine's limit moves with every octet that it holds; the kernel's clamp is for what lasts.
+//! A machine's limit moves with every byte that it holds; the kernel's clamp is for what lasts.
 //! Lowered for a moment it would cost round trips to open the window again (`rcv_ssthresh`), and
 //! nothing is lost by waiting: while the limit is 0 nobody reads, so that the window closes by
 //! itself.
@@ -14,7 +14,7 @@ use anabranch_core::time::{Duration, Instant};
 
 use crate::buffers;
 
-/// Bounds what the kernel may hold for us unread on a socket that is not connected yet, octets of
+/// Bounds what the kernel may hold for us unread on a socket that is not connected yet, bytes of
 /// payload.
 ///
 /// SO_RCVBUF is exact, but a host that allows less than is wanted (`net.core.rmem_max`, 208 KiB
@@ -30,7 +30,7 @@ pub(super) fn bound(socket: impl AsFd, octets: u32) -> io::Result<()> {
     }
 }
 
-/// The most that SO_RCVBUF may be told on this host, octets.
+/// The most that SO_RCVBUF may be told on this host, bytes.
 fn most() -> u32 {
     static MOST: OnceLock<u32> = OnceLock::new();
     *MOST.get_or_init(|| {
@@ -62,7 +62,7 @@ impl Clamp {
         Self { applied, limit, largest: 0, period_end: now + PERIOD }
     }
 
-    /// What the machine wants now, octets.
+    /// What the machine wants now, bytes.
     pub(super) fn wanted(&self) -> u32 {
         self.limit
     }

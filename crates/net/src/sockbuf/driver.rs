@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use super::Tuner;
 use crate::clock::Clock;
 
-/// Steps a tuner when it is time, for ever: whoever has had enough drops this future. Sockets may
+/// Steps a tuner when it is time, forever: whoever has had enough drops this future. Sockets may
 /// be added and removed meanwhile; a step takes some microseconds for each, and never waits.
 pub async fn run(tuner: &Mutex<Tuner>, clock: Clock) {
     loop {

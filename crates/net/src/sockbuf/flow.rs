@@ -25,9 +25,9 @@ pub(super) struct Flow {
     /// What its interface was reported to have, bit/s.
     pub reported: Option<f64>,
     meter: Meter,
-    /// Kernel memory for each octet of payload: 1 to 2.
+    /// Kernel memory for each byte of payload: 1 to 2.
     overhead: f64,
-    /// Kernel memory that was acknowledged: each octet with the overhead of its time.
+    /// Kernel memory that was acknowledged: each byte with the overhead of its time.
     acknowledged: f64,
     pub info: TcpInfo,
     pub memory: Memory,
@@ -106,7 +106,7 @@ impl Flow {
         self.meter.record(now, acknowledged, busy);
     }
 
-    /// Limits its queue to so many octets of the pool, and its own.
+    /// Limits its queue to so many bytes of the pool, and its own.
     pub(super) fn set(&mut self, octets: u64) -> Result<(), Gone> {
         let socket = self.socket.upgrade().ok_or(Gone::Dropped)?;
         let wanted = octets.saturating_add(LEAST_SEND_BUFFER);
@@ -114,18 +114,18 @@ impl Flow {
         Ok(())
     }
 
-    /// Octets of the pool that its limit is.
+    /// Bytes of the pool that its limit is.
     pub(super) fn limit(&self) -> u64 {
         self.memory.send_buffer.saturating_sub(LEAST_SEND_BUFFER)
     }
 
-    /// Octets of the pool that nobody else can have: its limit, or what is in the queue.
+    /// Bytes of the pool that nobody else can have: its limit, or what is in the queue.
     pub(super) fn holds(&self) -> u64 {
         let queued = self.memory.queued.saturating_sub(self.overrun);
         self.memory.send_buffer.max(queued).saturating_sub(LEAST_SEND_BUFFER)
     }
 
-    /// Octets of the pool that are in its queue.
+    /// Bytes of the pool that are in its queue.
     pub(super) fn occupied(&self) -> u64 {
         let above = self.memory.queued.saturating_sub(self.overrun);
         self.memory.queued.min(self.memory.send_buffer).max(above).saturating_sub(LEAST_SEND_BUFFER)
@@ -152,7 +152,7 @@ impl Flow {
         }
     }
 
-    /// Bandwidth times RTT in kernel memory, octets.
+    /// Bandwidth times RTT in kernel memory, bytes.
     pub(super) fn product(&self) -> Option<f64> {
         let rtt = self.info.min_rtt.or(self.info.rtt)?;
         Some(self.bandwidth()? * self.overhead * rtt.as_secs_f64() / 8.0)

@@ -44,7 +44,7 @@ pub struct Counters {
     pub pool: sockbuf::Counters,
 }
 
-/// The memory of all sockets, octets of kernel memory.
+/// The memory of all sockets, bytes of kernel memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Totals {
     /// What may be held: limits, and [`Config::overrun`] for each socket.
@@ -62,7 +62,7 @@ pub struct FlowState {
     pub connection: ConnectionId,
     /// Its number there, from 0 in the order in which they were added.
     pub number: u32,
-    /// The limit of its queue, octets of kernel memory.
+    /// The limit of its queue, bytes of kernel memory.
     pub limit: u64,
     /// What is in it.
     pub queued: u64,
@@ -384,7 +384,7 @@ impl Tuner {
         let mut sizes = Vec::new();
         for (connection, group) in self.core.connections().iter().zip(self.groups.values()) {
             // The core lets a limit stay above its target while more is in the queue. The kernel
-            // keeps what is in a queue anyway, and would take more up to that limit, for ever.
+            // keeps what is in a queue anyway, and would take more up to that limit, forever.
             let size = connection.target.min(connection.limit);
             sizes.extend(group.divide(size).into_iter().map(even));
         }

@@ -1,4 +1,4 @@
-//! No text makes the runner panic or run for ever.
+//! No text makes the runner panic or run forever.
 
 use anabranch_packetdrill::{Outcome, run};
 use anabranch_testkit::prng::Prng;

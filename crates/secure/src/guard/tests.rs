@@ -452,7 +452,7 @@ fn a_transfer_belongs_to_the_sender_that_asked_for_it() {
     assert!(ask(one).is_ok());
 }
 
-/// The first octet and the length say enough: a stranger cannot make anybody wait, or keep 64 KiB,
+/// The first byte and the length say enough: a stranger cannot make anybody wait, or keep 64 KiB,
 /// for a greeting that cannot be.
 #[test]
 fn a_greeting_of_a_length_that_cannot_be_is_refused_before_it_has_come() {
@@ -634,7 +634,7 @@ proptest! {
         prop_assert_eq!(received(&world, &wire, &cuts), (plain, Ok(())));
     }
 
-    /// Whatever is changed, the node never gets an octet that the sender has not written in this
+    /// Whatever is changed, the node never gets a byte that the sender has not written in this
     /// place.
     #[test]
     fn what_is_changed_is_refused(

@@ -1,4 +1,4 @@
-//! Octets to manifests.
+//! Bytes to manifests.
 
 use sha2::{Digest, Sha256};
 
@@ -87,7 +87,7 @@ impl<'a> Items<'a> {
         }
     }
 
-    /// The octets of a string of this type.
+    /// The bytes of a string of this type.
     #[inline(never)]
     fn string(&mut self, of: u8) -> Read<&'a [u8]> {
         let length = self.argument(of)?;

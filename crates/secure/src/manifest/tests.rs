@@ -36,7 +36,7 @@ fn what_is_signed_is_read_as_it_was_and_by_its_signer_alone() {
     }
 }
 
-/// An octet that was changed, left out or added anywhere is noticed: there is nothing that is
+/// A byte that was changed, left out or added anywhere is noticed: there is nothing that is
 /// neither signed nor checked.
 #[test]
 fn no_octet_may_be_changed_left_out_or_added() {
@@ -115,7 +115,7 @@ fn nothing_is_read_in_two_ways() {
         Envelope::read(&octets).map(|envelope| envelope.manifest().sequence)
     };
     assert_eq!(read(&good), Ok(3));
-    // { 1: 1, 2: 3, 3: common, 7: validate }: heads of two octets, then the common section.
+    // { 1: 1, 2: 3, 3: common, 7: validate }: heads of two bytes, then the common section.
     assert_eq!(good[..6], [0xa4, 1, 1, 2, 3, 3]);
     let with = |from: usize, to: usize, octets: &[u8]| {
         let mut content = good.clone();
@@ -316,7 +316,7 @@ proptest! {
     }
 }
 
-/// Octets behind the signature, within the COSE_Sign1, are signed by nobody.
+/// Bytes behind the signature, within the COSE_Sign1, are signed by nobody.
 #[test]
 fn nothing_follows_the_signature_in_its_block() {
     let octets = manifest().sign(&key());

@@ -1,4 +1,4 @@
-//! Manifests to octets.
+//! Manifests to bytes.
 
 use alloc::vec::Vec;
 use core::convert::Infallible;

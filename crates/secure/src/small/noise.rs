@@ -17,7 +17,7 @@ use crate::keys::{PublicKey, SecretKey};
 use crate::layout::TAG;
 use crate::octets::KEY;
 
-/// Octets that BLAKE2s compresses at once.
+/// Bytes that BLAKE2s compresses at once.
 const BLOCK: usize = 64;
 
 type Octets = [u8; KEY];

@@ -16,7 +16,7 @@ fn secret(octet: u8) -> SecretKey {
     SecretKey::from_octets([octet; KEY])
 }
 
-/// Other octets for each handshake.
+/// Other bytes for each handshake.
 fn entropy(octets: &mut [u8]) -> Result<(), NoEntropy> {
     static NEXT: AtomicU8 = AtomicU8::new(100);
     octets.fill(NEXT.fetch_add(1, Ordering::Relaxed));
@@ -70,7 +70,7 @@ fn transmitted(guard: &mut Guard) -> Vec<u8> {
     std::iter::from_fn(|| guard.poll_transmit()).flatten().collect()
 }
 
-/// The octets in pieces of `cut`: what the machine gets, and what is answered.
+/// The bytes in pieces of `cut`: what the machine gets, and what is answered.
 fn read(
     stream: &mut Stream,
     node: &mut Node,
@@ -166,7 +166,7 @@ proptest! {
         let mut stream = Stream::new(256);
         let outcome = read_into(&mut stream, &mut node, &says, (cut, NO_LIVE), &mut out);
         let plain = out.0;
-        // A length that has grown waits for octets that do not come.
+        // A length that has grown waits for bytes that do not come.
         prop_assert!(outcome.is_err() || stream.end().is_err(), "octet {at}");
         let right = [encoded(&Message::Join(join(0))), vec![7; 300]].concat();
         prop_assert!(right.starts_with(&plain) && plain.len() < right.len());

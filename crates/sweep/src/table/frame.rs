@@ -140,8 +140,8 @@ impl Frame {
         let failed = |error: &dyn std::fmt::Display| Error::Unread(error.to_string());
         let reader = ParquetRecordBatchReaderBuilder::try_new(octets).map_err(|error| failed(&error))?;
         let schema = reader.schema().clone();
-        // As large as those of a table, so that a table that was read is written again octet by
-        // octet.
+        // As large as those of a table, so that a table that was read is written again byte by
+        // byte.
         let batches = reader.with_batch_size(BATCH).build().map_err(|error| failed(&error))?;
         let batches = batches.collect::<Result<_, _>>().map_err(|error| failed(&error))?;
         Self::known(schema, batches)
@@ -215,7 +215,7 @@ impl Frame {
         })
     }
 
-    /// The table as Arrow's C stream interface has it: whoever reads it shares the memory.
+    /// The table as Arrow's C stream interface has it: the reader it shares the memory.
     pub fn stream(&self) -> FFI_ArrowArrayStream {
         let batches = self.batches.clone().into_iter().map(Ok);
         FFI_ArrowArrayStream::new(Box::new(RecordBatchIterator::new(batches, self.schema.clone())))

@@ -1,4 +1,4 @@
-//! Batches as files: Parquet, CSV, Arrow. The same rows make the same octets.
+//! Batches as files: Parquet, CSV, Arrow. The same rows make the same bytes.
 
 use std::io::Write;
 

@@ -1,10 +1,10 @@
-//! Meaning to octets.
+//! Meaning to bytes.
 
 use alloc::vec::Vec;
 
 use super::{MAX_PREFIX_SIZE, Message, RouteError, RouteReply, RouteRequest, extension, flag, kind};
 
-/// Why a message cannot be said in octets.
+/// Why a message cannot be encoded in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EmitError {
@@ -16,7 +16,7 @@ pub enum EmitError {
     Destinations(usize),
 }
 
-/// Appends the UDP payload that `message` is to `out`; on an error `out` is as it was.
+/// Appends the UDP payload that `message` is to `out`. On error, `out` is unchanged.
 pub fn emit(message: &Message, out: &mut Vec<u8>) -> Result<(), EmitError> {
     match message {
         Message::Request(request) => emit_request(request, out),

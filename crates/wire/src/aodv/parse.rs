@@ -1,4 +1,4 @@
-//! Octets to meaning.
+//! Bytes to meaning.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -27,7 +27,7 @@ pub enum Field {
     Kind,
     /// The message is shorter than its type says.
     Body,
-    /// The number of destinations of a route error: none, or more than there are octets for.
+    /// The number of destinations of a route error: none, or more than there are bytes for.
     Destinations,
     /// An extension runs past the end, has a wrong length, or may not be skipped and is not known.
     Extension,
@@ -44,7 +44,7 @@ impl fmt::Display for Field {
     }
 }
 
-/// Octets that are not an AODV message that is understood.
+/// Bytes that are not an AODV message that is understood.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, thiserror::Error)]
 #[error("bad {field} at octet {offset} of an AODV message")]
 pub struct ParseError {
@@ -174,5 +174,5 @@ fn read_address(reader: &mut Reader<'_>) -> Option<Ipv4Addr> {
     reader.take::<4>().map(Ipv4Addr::from)
 }
 
-/// Octets of one [`Unreachable`].
+/// Bytes of one [`Unreachable`].
 const UNREACHABLE_LEN: usize = 8;

@@ -1,4 +1,4 @@
-//! Meaning to octets and back.
+//! Writes and parses frames.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -10,7 +10,7 @@ use crate::reader::Reader;
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum Field {
-    /// Frame control, duration, an address and FCS do not fit into the octets that are there.
+    /// Frame control, duration, an address and FCS do not fit into the bytes that are there.
     Frame,
     /// Protocol version: not 0.
     Version,
@@ -29,7 +29,7 @@ pub enum Field {
     Snap,
     /// A control frame that is longer than it can be.
     Length,
-    /// The frame check sequence is not that of the octets before it.
+    /// The frame check sequence is not that of the bytes before it.
     Fcs,
 }
 
@@ -50,7 +50,7 @@ impl fmt::Display for Field {
     }
 }
 
-/// Octets that are not a frame that is understood.
+/// Bytes that are not a frame that is understood.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, thiserror::Error)]
 #[error("bad {field} at octet {offset} of an 802.11 frame")]
 pub struct ParseError {
@@ -60,7 +60,7 @@ pub struct ParseError {
     pub offset: usize,
 }
 
-/// Why a frame cannot be said in octets.
+/// Why a frame cannot be encoded in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EmitError {
@@ -78,7 +78,7 @@ pub enum EmitError {
     },
 }
 
-/// Appends the frame to `out`, FCS included; on an error `out` is as it was.
+/// Appends the frame to `out`, FCS included. On error, `out` is unchanged.
 pub fn emit(frame: &Frame<'_>, out: &mut Vec<u8>) -> Result<(), EmitError> {
     let start = out.len();
     let (control, duration) = match *frame {

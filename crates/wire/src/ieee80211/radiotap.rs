@@ -5,7 +5,7 @@
 
 use alloc::vec::Vec;
 
-/// What is known of a frame besides its octets. The FCS is always said to be there.
+/// What is known of a frame besides its bytes. The FCS is always said to be there.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Radiotap {
     /// In units of 500 kbit/s.
@@ -18,7 +18,7 @@ pub struct Radiotap {
     pub signal_dbm: Option<i8>,
 }
 
-/// Octets that [`emit`] writes without a power.
+/// Bytes that [`emit`] writes without a power.
 pub const LEN: usize = 14;
 
 /// Appends the header; the frame, FCS included, follows it.

@@ -9,9 +9,9 @@ use alloc::vec::Vec;
 use super::frame::{DST_MODE_SHIFT, MODE_SHORT, TYPE_ACK, VERSION_SHIFT};
 use super::{EmitError, Fcs, Header, emit};
 
-/// Octets of a wake-up frame before its FCS: frame control, PAN, short address, Rendezvous Time IE.
+/// Bytes of a wake-up frame before its FCS: frame control, PAN, short address, Rendezvous Time IE.
 pub const WAKEUP_LEN: usize = 2 + 2 + 2 + 4;
-/// Octets of an enhanced acknowledgement with the CSL IE before its FCS: frame control, sequence
+/// Bytes of an enhanced acknowledgement with the CSL IE before its FCS: frame control, sequence
 /// number, PAN, short address, IE.
 pub const ENH_ACK_LEN: usize = 2 + 1 + 2 + 2 + 6;
 

@@ -7,16 +7,16 @@ use crate::ieee80211;
 /// Which frame check sequence ends a frame (IEEE Std 802.15.4-2020, section 7.2.11).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Fcs {
-    /// 2 octets, an ITU-T CRC-16: all PHYs but those for SUN, LECIM and TVWS; for SUN FSK an option
+    /// 2 bytes, an ITU-T CRC-16: all PHYs but those for SUN, LECIM and TVWS; for SUN FSK an option
     /// of each frame.
     #[default]
     Crc16,
-    /// 4 octets, the CRC-32 of Ethernet: the default of the SUN PHYs.
+    /// 4 bytes, the CRC-32 of Ethernet: the default of the SUN PHYs.
     Crc32,
 }
 
 impl Fcs {
-    /// Octets.
+    /// Bytes.
     #[allow(clippy::len_without_is_empty, reason = "no frame is without one")]
     pub const fn len(self) -> usize {
         match self {
@@ -25,7 +25,7 @@ impl Fcs {
         }
     }
 
-    /// Octets of an immediate acknowledgement: frame control, sequence number, FCS (section 7.3.3).
+    /// Bytes of an immediate acknowledgement: frame control, sequence number, FCS (section 7.3.3).
     pub const fn ack_len(self) -> usize {
         3 + self.len()
     }
@@ -54,7 +54,7 @@ impl Fcs {
     }
 }
 
-/// The CRC-32 of a frame. Fewer than four octets, as in an acknowledgement, count as four, with
+/// The CRC-32 of a frame. Fewer than four bytes, as in an acknowledgement, count as four, with
 /// zeros that are not sent.
 fn crc32(octets: &[u8]) -> u32 {
     let mut padded = [0; 4];
@@ -67,7 +67,7 @@ fn crc32(octets: &[u8]) -> u32 {
 
 /// The ITU-T CRC-16 of a frame without its FCS (IEEE 802.15.4-2015 section 7.2.10): polynomial x^16 +
 /// x^12 + x^5 + 1, least significant bit first, begun with zero, not inverted at the end.
-/// Catalogues of CRCs call it KERMIT. The low octet is sent first.
+/// Catalogues of CRCs call it KERMIT. The low byte is sent first.
 pub fn fcs(octets: &[u8]) -> u16 {
     octets.iter().fold(0, |crc, octet| TABLE[usize::from(crc as u8 ^ octet)] ^ crc >> 8)
 }
@@ -75,7 +75,7 @@ pub fn fcs(octets: &[u8]) -> u16 {
 /// The polynomial with its bits in the order of transmission.
 const REFLECTED: u16 = 0x8408;
 
-/// What eight steps of the shift register make of each octet.
+/// What eight steps of the shift register make of each byte.
 const TABLE: [u16; 256] = {
     let mut table = [0; 256];
     let mut octet = 0;

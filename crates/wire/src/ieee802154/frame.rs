@@ -1,4 +1,4 @@
-//! Header to octets and back.
+//! Header to bytes and back.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -24,7 +24,7 @@ pub enum Frame {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum Field {
-    /// Frame control, sequence number and FCS do not fit into the octets that are there.
+    /// Frame control, sequence number and FCS do not fit into the bytes that are there.
     Frame,
     /// Frame type: neither data, nor acknowledgement, nor MAC command.
     Kind,
@@ -38,9 +38,9 @@ pub enum Field {
     Pan,
     /// The addressing fields run past the end of the frame.
     Addresses,
-    /// An acknowledgement that is longer than 5 octets.
+    /// An acknowledgement that is longer than 5 bytes.
     AckLength,
-    /// The frame check sequence is not that of the octets before it.
+    /// The frame check sequence is not that of the bytes before it.
     Fcs,
 }
 
@@ -60,7 +60,7 @@ impl fmt::Display for Field {
     }
 }
 
-/// Octets that are not a frame that is understood.
+/// Bytes that are not a frame that is understood.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, thiserror::Error)]
 #[error("bad {field} at octet {offset} of a MAC frame")]
 pub struct ParseError {
@@ -70,7 +70,7 @@ pub struct ParseError {
     pub offset: usize,
 }
 
-/// Why a frame cannot be said in octets.
+/// Why a frame cannot be encoded in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EmitError {
@@ -80,7 +80,7 @@ pub enum EmitError {
     AckOfBroadcast,
 }
 
-/// Appends the frame to `out`, FCS included; on an error `out` is as it was.
+/// Appends the frame to `out`, FCS included. On error, `out` is unchanged.
 ///
 /// The frame has version 0, or 1 if the payload is longer than [`MAX_SAFE_PAYLOAD`]. Whether the
 /// PHY has room for it, the caller knows: [`Header::frame_len`].
@@ -282,7 +282,7 @@ mod tests {
         assert!(frame.is_empty());
     }
 
-    /// Reads these octets behind a right FCS.
+    /// Reads these bytes behind a right FCS.
     fn read(octets: &[u8]) -> Result<Frame, ParseError> {
         let mut frame = octets.to_vec();
         Fcs::Crc16.append(0, &mut frame);

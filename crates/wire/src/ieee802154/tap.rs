@@ -1,13 +1,13 @@
 //! What stands before a frame in a capture of link type 283, LINKTYPE_IEEE802_15_4_TAP.
 //!
-//! The format is that of the IEEE 802.15.4 TAP Link Type Specification: four octets, then values
-//! with type and length, padded to four octets each. Everything is little-endian.
+//! The format is that of the IEEE 802.15.4 TAP Link Type Specification: four bytes, then values
+//! with type and length, padded to four bytes each. Everything is little-endian.
 
 use alloc::vec::Vec;
 
 use super::Fcs;
 
-/// What a receiver knows of a frame besides its octets; a capture shows it beside the frame.
+/// What a receiver knows of a frame besides its bytes; a capture shows it beside the frame.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Tap {
     /// The FCS that ends the frame; it is always there.
@@ -22,7 +22,7 @@ pub struct Tap {
 }
 
 impl Tap {
-    /// Octets that [`emit`] writes: 12 to 36, a multiple of 4.
+    /// Bytes that [`emit`] writes: 12 to 36, a multiple of 4.
     #[allow(clippy::len_without_is_empty, reason = "a header is never empty")]
     pub const fn len(&self) -> usize {
         let values =
@@ -53,7 +53,7 @@ pub fn emit(tap: &Tap, out: &mut Vec<u8>) {
     }
 }
 
-/// One value of at most four octets.
+/// One value of at most four bytes.
 fn emit_value(kind: u16, octets: &[u8], out: &mut Vec<u8>) {
     let end = out.len() + VALUE_LEN;
     out.extend_from_slice(&kind.to_le_bytes());
@@ -64,7 +64,7 @@ fn emit_value(kind: u16, octets: &[u8], out: &mut Vec<u8>) {
 
 const VERSION: u8 = 0;
 const HEADER_LEN: usize = 4;
-/// Type, length and a value with its padding: all of ours fit into four octets.
+/// Type, length and a value with its padding: all of ours fit into four bytes.
 const VALUE_LEN: usize = 8;
 const FCS_TYPE: u16 = 0;
 const FCS_16_BITS: u8 = 1;

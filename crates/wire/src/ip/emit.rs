@@ -7,17 +7,17 @@ use smoltcp::wire::{Ipv4Packet, Ipv6FragmentHeader, Ipv6Packet};
 
 use super::{Header, IPV4_HEADER_LEN, IPV6_HEADER_LEN, Protocol};
 
-/// Why a packet cannot be said in bytes.
+/// Why a packet cannot be encoded in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EmitError {
     /// One address is IPv4 and the other IPv6.
     #[error("source and destination are not of one address family")]
     MixedFamilies,
-    /// The payload does not fit into one packet; [`super::Header::max_payload`] octets would.
+    /// The payload does not fit into one packet; [`super::Header::max_payload`] bytes would.
     #[error("{octets} octets of payload do not fit into one packet")]
     TooLong {
-        /// Octets of payload.
+        /// Payload length in bytes.
         octets: usize,
     },
     /// The fragment's offset is not a multiple of 8, or its end lies past
@@ -34,13 +34,13 @@ pub enum EmitError {
         /// The number.
         protocol: u8,
     },
-    /// The options of a TCP segment are longer than the 40 octets that its header has for them.
+    /// The options of a TCP segment are longer than the 40 bytes that its header has for them.
     #[error("{octets} octets of TCP options do not fit into the header's 40")]
     Options {
-        /// Octets of options, padding included.
+        /// Bytes of options, padding included.
         octets: usize,
     },
-    /// Not even 8 octets fit beside the header into a packet of this size.
+    /// Not even 8 bytes fit beside the header into a packet of this size.
     #[error("a packet of {mtu} octets cannot carry a fragment")]
     Mtu {
         /// The size.
@@ -48,7 +48,7 @@ pub enum EmitError {
     },
 }
 
-/// Appends the packet to `out`; on an error `out` is as it was.
+/// Appends the packet to `out`. On error, `out` is unchanged.
 ///
 /// An IPv4 packet gets the low 16 bits of the identification; a whole IPv6 datagram does not say
 /// it.
@@ -58,7 +58,7 @@ pub fn emit(header: &Header, payload: &[u8], out: &mut Vec<u8>) -> Result<(), Em
     Ok(())
 }
 
-/// Appends the header for `payload_len` octets that the caller appends after it.
+/// Appends the header for `payload_len` bytes that the caller appends after it.
 pub(super) fn emit_header(header: &Header, payload_len: usize, out: &mut Vec<u8>) -> Result<(), EmitError> {
     check(header, payload_len)?;
     match (header.src, header.dst) {

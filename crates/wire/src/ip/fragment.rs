@@ -5,23 +5,23 @@ use core::ops::Range;
 
 use super::{EmitError, Fragment, Header};
 
-/// The pieces of a datagram in order: the header of each, and which octets of the payload it
+/// The pieces of a datagram in order: the header of each, and which bytes of the payload it
 /// carries.
 #[derive(Clone, Debug)]
 pub struct Fragments {
     header: Header,
     payload_len: usize,
-    /// Octets in each piece but the last.
+    /// Bytes in each piece but the last.
     piece: usize,
     /// Where the next piece begins; `None` after the last.
     next: Option<usize>,
 }
 
-/// Cuts `payload_len` octets behind `header` into packets of at most `mtu` octets, header included.
+/// Cuts `payload_len` bytes behind `header` into packets of at most `mtu` bytes, header included.
 ///
 /// What fits is one piece with `header` as it is. Otherwise each piece but the last is a multiple
-/// of 8 octets, all have the header's identification, which the caller has chosen afresh for this
-/// datagram (RFC 6864 section 4.3), and an IPv6 piece has 8 octets more of header. A piece can be
+/// of 8 bytes, all have the header's identification, which the caller has chosen afresh for this
+/// datagram (RFC 6864 section 4.3), and an IPv6 piece has 8 bytes more of header. A piece can be
 /// cut again, as an IPv4 router does; an IPv6 router may not (RFC 8200 section 4.5), which is the
 /// caller's affair.
 pub fn fragment(header: &Header, payload_len: usize, mtu: usize) -> Result<Fragments, EmitError> {
@@ -52,7 +52,7 @@ impl Iterator for Fragments {
         let last = end == self.payload_len;
         self.next = (!last).then_some(end);
         let fragment = self.header.fragment.map(|whole| Fragment {
-            // `fragment` has checked that the last octet's offset fits.
+            // `fragment` has checked that the last byte's offset fits.
             offset: whole.offset + start as u16,
             more: whole.more || !last,
         });

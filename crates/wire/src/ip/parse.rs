@@ -12,22 +12,22 @@ use super::{Fragment, Header, IPV4_HEADER_LEN, IPV6_FRAGMENT_HEADER_LEN, IPV6_HE
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum Field {
-    /// The version is neither 4 nor 6, or there is not one octet.
+    /// The version is neither 4 nor 6, or there is not one byte.
     Version,
-    /// An IPv4 header does not fit into the octets that are there.
+    /// An IPv4 header does not fit into the bytes that are there.
     Ipv4Header,
-    /// IPv4 header length: below 20 octets, or past the end of the packet.
+    /// IPv4 header length: below 20 bytes, or past the end of the packet.
     Ipv4HeaderLength,
-    /// IPv4 total length: less than the header, or more than the octets that are there.
+    /// IPv4 total length: less than the header, or more than the bytes that are there.
     Ipv4TotalLength,
-    /// IPv4 fragment offset: the piece ends where no datagram of 65535 octets, header included,
+    /// IPv4 fragment offset: the piece ends where no datagram of 65535 bytes, header included,
     /// does.
     Ipv4FragmentOffset,
     /// IPv4 header checksum.
     Ipv4Checksum,
-    /// An IPv6 header does not fit into the octets that are there.
+    /// An IPv6 header does not fit into the bytes that are there.
     Ipv6Header,
-    /// IPv6 payload length: more than the octets that are there.
+    /// IPv6 payload length: more than the bytes that are there.
     Ipv6PayloadLength,
     /// An IPv6 extension header runs past the end of the packet.
     Ipv6Extension,
@@ -36,7 +36,7 @@ pub enum Field {
     /// A routing header with segments left: source routing is not done here (RFC 8200 section 4.4,
     /// RFC 5095).
     Ipv6Routing,
-    /// IPv6 fragment offset: the piece ends past octet 65535.
+    /// IPv6 fragment offset: the piece ends past byte 65535.
     Ipv6FragmentOffset,
     /// The addresses handed in are not of one family.
     Addresses,
@@ -53,11 +53,11 @@ pub enum Field {
     /// A TCP option that runs past the header, or has a length that its kind does not allow
     /// (RFC 9293 section 3.2, MUST-7).
     TcpOption,
-    /// The segment is longer than 65535 octets.
+    /// The segment is longer than 65535 bytes.
     TcpLength,
     /// A UDP header does not fit into the payload.
     UdpHeader,
-    /// UDP length: less than the header, or more than the octets that are there.
+    /// UDP length: less than the header, or more than the bytes that are there.
     UdpLength,
     /// UDP checksum over pseudo-header, header and data; or none in IPv6.
     UdpChecksum,
@@ -99,7 +99,7 @@ impl fmt::Display for Field {
 pub struct ParseError {
     /// The field that is wrong or cut off.
     pub field: Field,
-    /// Where that field begins in the octets handed in.
+    /// Where that field begins in the bytes handed in.
     pub offset: usize,
 }
 
@@ -111,7 +111,7 @@ impl ParseError {
 
 /// Reads one packet: its header, and where in `packet` its payload lies.
 ///
-/// Octets past the packet's own length are ignored (link-layer padding). IPv6 extension headers are
+/// Bytes past the packet's own length are ignored (link-layer padding). IPv6 extension headers are
 /// skipped, except that behind a Fragment header nothing is: what follows it belongs to the
 /// datagram that [`super::Reassembler`] joins.
 pub fn parse(packet: &[u8]) -> Result<(Header, Range<usize>), ParseError> {
@@ -197,7 +197,7 @@ pub(super) fn skip_extensions(
         let Ok(extension) = Ipv6ExtHeader::new_checked(rest) else {
             return Err(ParseError::at(Field::Ipv6Extension, at));
         };
-        // Segments left is the second octet past next header and length.
+        // Segments left is the second byte past next header and length.
         if *protocol == Protocol::ROUTING && extension.payload().get(1) != Some(&0) {
             return Err(ParseError::at(Field::Ipv6Routing, at));
         }

@@ -13,7 +13,7 @@ use crate::ecn::Ecn;
 /// How much a [`Reassembler`] holds at most.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ReassemblyLimits {
-    /// Octets of pieces held. A piece counts [`ReassemblyLimits::PIECE_COST`] more than its length,
+    /// Bytes of pieces held. A piece counts [`ReassemblyLimits::PIECE_COST`] more than its length,
     /// so that a flood of short ones is bounded too.
     pub octets: usize,
     /// Datagrams that are not whole, those refused but not yet expired among them.
@@ -21,7 +21,7 @@ pub struct ReassemblyLimits {
 }
 
 impl ReassemblyLimits {
-    /// What the book-keeping of one piece counts, in octets.
+    /// What the book-keeping of one piece counts, in bytes.
     pub const PIECE_COST: usize = 64;
 }
 
@@ -36,7 +36,7 @@ impl Default for ReassemblyLimits {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReassemblyError {
-    /// It covers octets of another piece and is not a duplicate of it, or an end was said that
+    /// It covers bytes of another piece and is not a duplicate of it, or an end was said that
     /// contradicts another piece. The datagram is refused from now until it expires (RFC 5722
     /// section 4).
     #[error("pieces of a datagram overlap")]
@@ -44,10 +44,10 @@ pub enum ReassemblyError {
     /// It belongs to a datagram that was refused for an overlap.
     #[error("the datagram of this piece was refused before")]
     Refused,
-    /// Not the last piece, yet not a multiple of 8 octets; or no octets at all.
+    /// Not the last piece, yet not a multiple of 8 bytes; or no bytes at all.
     #[error("a piece of {octets} octets cannot be followed by another")]
     Length {
-        /// Octets of the piece.
+        /// Bytes of the piece.
         octets: usize,
     },
     /// Its end lies past [`Header::max_datagram`], or its offset is not a multiple of 8.
@@ -105,7 +105,7 @@ struct Partial {
     marked: bool,
     /// Where the last piece ends.
     end: Option<usize>,
-    /// Octets in `pieces`.
+    /// Bytes in `pieces`.
     held: usize,
 }
 
@@ -291,7 +291,7 @@ impl Partial {
             self.held += piece.octets.len();
             pieces.insert(at, piece);
         }
-        // Nothing overlaps and nothing lies past the end: as many octets as that are all of them.
+        // Nothing overlaps and nothing lies past the end: as many bytes as that are all of them.
         match (duplicate, self.end == Some(self.held)) {
             (_, true) => Ok(Joined::Whole),
             (true, false) => Ok(Joined::Duplicate),

@@ -12,7 +12,7 @@ use crate::ecn::Ecn;
 use crate::mptcp::{self, Mptcp};
 use crate::tcp::{Flags, MAX_OPTIONS_LEN, Options, SackBlock, Segment, SeqNumber, Timestamps};
 
-/// Octets of a TCP header without options.
+/// Bytes of a TCP header without options.
 const TCP_HEADER_LEN: usize = 20;
 /// The option that says nothing (RFC 9293 section 3.1).
 const NO_OPERATION: u8 = 1;
@@ -21,7 +21,7 @@ const CHECKSUM_OFFSET: usize = 16;
 /// The largest shift count that means anything (RFC 7323 section 2.3).
 const MAX_WINDOW_SCALE: u8 = 14;
 
-/// Appends the packet that carries `segment` to `out`; on an error `out` is as it was.
+/// Appends the packet that carries `segment` to `out`. On error, `out` is unchanged.
 ///
 /// The packet is TCP whatever [`Header::protocol`] says, with the segment's ECN bits. The urgent
 /// pointer is zero.
@@ -137,7 +137,7 @@ pub fn parse_tcp(header: &Header, payload: Bytes) -> Result<Segment, ParseError>
         dst_port: view.dst_port(),
         seq: SeqNumber(view.seq_number().0 as u32),
         ack: SeqNumber(view.ack_number().0 as u32),
-        // The view offers the bits one by one; the octet is our [`Flags`] as it stands.
+        // The view offers the bits one by one; the byte is our [`Flags`] as it stands.
         flags: Flags(payload[13]),
         window: view.window_len(),
         options,

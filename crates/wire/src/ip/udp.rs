@@ -9,7 +9,7 @@ use super::emit::emit_header;
 use super::tcp::addresses;
 use super::{EmitError, Field, Header, ParseError, Protocol};
 
-/// Octets of a UDP header.
+/// Bytes of a UDP header.
 pub const UDP_HEADER_LEN: usize = 8;
 /// Where length and checksum lie in it.
 const LENGTH_OFFSET: usize = 4;
@@ -27,14 +27,14 @@ pub struct UdpDatagram {
 }
 
 impl UdpDatagram {
-    /// Octets of its header and what it carries.
+    /// Bytes of its header and what it carries.
     #[inline]
     pub fn wire_len(&self) -> usize {
         UDP_HEADER_LEN + self.payload.len()
     }
 }
 
-/// Appends the packet that carries `datagram` to `out`; on an error `out` is as it was.
+/// Appends the packet that carries `datagram` to `out`. On error, `out` is unchanged.
 ///
 /// The packet is UDP whatever [`Header::protocol`] says. There is always a checksum.
 pub fn emit_udp(header: &Header, datagram: &UdpDatagram, out: &mut Vec<u8>) -> Result<(), EmitError> {
@@ -52,7 +52,7 @@ pub fn emit_udp(header: &Header, datagram: &UdpDatagram, out: &mut Vec<u8>) -> R
     Ok(())
 }
 
-/// Reads the datagram that `payload` is, the whole payload of a packet with this header. Octets
+/// Reads the datagram that `payload` is, the whole payload of a packet with this header. Bytes
 /// past the datagram's own length are ignored. IPv4 may leave the checksum out (RFC 768), IPv6 may
 /// not (RFC 8200 section 8.1).
 ///

@@ -1,16 +1,16 @@
-//! The data sequence signal: where octets belong, and what has arrived (RFC 8684 section 3.3).
+//! The data sequence signal: where bytes belong, and what has arrived (RFC 8684 section 3.3).
 
 use core::fmt;
 use core::ops::{Add, Sub};
 
-/// A data sequence number (RFC 8684 section 3.3): modulo 2^64, of octets of the connection.
+/// A data sequence number (RFC 8684 section 3.3): modulo 2^64, of bytes of the connection.
 ///
 /// As with [`crate::tcp::SeqNumber`] there is no order but that of distances.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct DataSeqNumber(pub u64);
 
 impl DataSeqNumber {
-    /// The signed distance from `other` to `self`, in octets, in -2^63..2^63.
+    /// The signed distance from `other` to `self`, in bytes, in -2^63..2^63.
     #[inline]
     pub const fn distance(self, other: Self) -> i64 {
         self.0.wrapping_sub(other.0) as i64
@@ -94,15 +94,15 @@ impl WireDsn {
     }
 }
 
-/// A mapping of subflow octets to data octets (RFC 8684 section 3.3.1).
+/// A mapping of subflow bytes to data bytes (RFC 8684 section 3.3.1).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Mapping {
-    /// Data sequence number of the first octet.
+    /// Data sequence number of the first byte.
     pub dsn: WireDsn,
-    /// Subflow sequence number of that octet, relative to the initial one: the first octet is 1. 0
+    /// Subflow sequence number of that byte, relative to the initial one: the first byte is 1. 0
     /// with a DATA_FIN that comes without data.
     pub subflow_seq: u32,
-    /// Octets mapped, the DATA_FIN included; 0 is an infinite mapping (RFC 8684 section 3.7).
+    /// Bytes mapped, the DATA_FIN included; 0 is an infinite mapping (RFC 8684 section 3.7).
     pub len: u16,
     /// Checksum over data and mapping, if agreed on.
     pub checksum: Option<u16>,
@@ -111,7 +111,7 @@ pub struct Mapping {
 /// The data sequence signal (RFC 8684 section 3.3, figure 9).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Dss {
-    // Packed by hand so that a segment grows by no more than 32 octets; the bool lends its spare
+    // Packed by hand so that a segment grows by no more than 32 bytes; the bool lends its spare
     // values to the enum around.
     data_ack: u64,
     dsn: u64,
@@ -169,7 +169,7 @@ impl Dss {
         self
     }
 
-    /// Says also that the last octet mapped is the DATA_FIN (RFC 8684 section 3.3.3).
+    /// Says also that the last byte mapped is the DATA_FIN (RFC 8684 section 3.3.3).
     #[inline]
     #[must_use]
     pub const fn with_data_fin(mut self) -> Self {
@@ -205,7 +205,7 @@ impl Dss {
         self.data_fin
     }
 
-    /// Octets of the option.
+    /// Bytes of the option.
     pub const fn wire_len(&self) -> usize {
         let mut n = 4;
         if let Some(ack) = self.data_ack() {

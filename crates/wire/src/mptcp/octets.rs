@@ -1,4 +1,4 @@
-//! The options as octets (RFC 8684 section 3). What follows kind and length is read here; reserved
+//! The options as bytes (RFC 8684 section 3). What follows kind and length is read here; reserved
 //! bits are zero when written and not looked at when read.
 
 use alloc::vec::Vec;
@@ -9,7 +9,7 @@ use super::{
     MpJoin, MpTcpRst, Mptcp, MptcpOption, ResetReason, Token, WireDsn,
 };
 
-/// The subtypes of RFC 8684 section 8.2, in the upper four bits of the third octet.
+/// The subtypes of RFC 8684 section 8.2, in the upper four bits of the third byte.
 mod subtype {
     pub(super) const MP_CAPABLE: u8 = 0x0;
     pub(super) const MP_JOIN: u8 = 0x1;
@@ -30,7 +30,7 @@ const NO_JOINS_HERE: u8 = 0x20;
 const HMAC_SHA256: u8 = 0x01;
 
 impl Mptcp {
-    /// Appends all options, without padding: [`Mptcp::bare_len`] octets.
+    /// Appends all options, without padding: [`Mptcp::bare_len`] bytes.
     pub(crate) fn emit(&self, out: &mut [u8]) {
         let mut writer = Writer { out, at: 0 };
         match &self.0 {
@@ -65,7 +65,7 @@ impl Mptcp {
     }
 }
 
-/// Octets to fill; there is room for all, since the caller has asked for the length.
+/// Bytes to fill; there is room for all, since the caller has asked for the length.
 struct Writer<'a> {
     out: &'a mut [u8],
     at: usize,
@@ -194,7 +194,7 @@ fn emit_join(join: &MpJoin, len: usize, out: &mut Writer<'_>) {
     }
 }
 
-/// Octets not yet read.
+/// Bytes not yet read.
 struct Reader<'a>(&'a [u8]);
 
 impl Reader<'_> {

@@ -1,4 +1,4 @@
-//! Octets to meaning.
+//! Bytes to meaning.
 
 use bytes::Bytes;
 
@@ -22,7 +22,7 @@ pub struct DecodeError {
 ///
 /// # Errors
 ///
-/// A type or a flag that is not known, a field that is cut off or can mean nothing, octets that
+/// A type or a flag that is not known, a field that is cut off or can mean nothing, bytes that
 /// follow the end.
 pub fn decode(datagram: &Bytes) -> Result<Message, DecodeError> {
     let mut fields = Fields::new(datagram);

@@ -1,4 +1,4 @@
-//! Meaning to octets.
+//! Meaning to bytes.
 
 use alloc::vec::Vec;
 
@@ -103,7 +103,7 @@ fn put_ranges(out: &mut Vec<u8>, ranges: &Ranges) {
     }
 }
 
-/// [`Ranges`] takes nothing that two octets do not hold.
+/// [`Ranges`] takes nothing that two bytes do not hold.
 fn put_step(out: &mut Vec<u8>, step: i32) {
     out.extend_from_slice(&(step as u16).to_be_bytes());
 }

@@ -9,7 +9,7 @@ use bytes::Bytes;
 pub const VERSION: u8 = 1;
 /// Ranges in one SNACK or GONE, at most.
 pub const MAX_RANGES: usize = 16;
-/// Octets of the longest header of a data packet.
+/// Bytes of the longest header of a data packet.
 pub const MAX_DATA_HEADER: usize = 17;
 
 /// How datagrams are written.
@@ -156,7 +156,7 @@ impl Ranges {
     }
 }
 
-/// The longest distance or length that two octets hold.
+/// The longest distance or length that two bytes hold.
 pub(super) const MAX_STEP: i32 = u16::MAX as i32;
 
 impl PartialEq for Ranges {
@@ -184,7 +184,7 @@ pub struct Request {
     pub first: Seq,
     /// The sender's clock.
     pub time: TimeStamp,
-    /// Octets of the longest datagram that the sender will send; the packet in which rates are
+    /// Bytes of the longest datagram that the sender will send; the packet in which rates are
     /// counted (erratum H7).
     pub datagram: u16,
 }
@@ -350,11 +350,11 @@ pub enum Message {
     Gone(Gone),
     /// See [`Refuse`].
     Refuse(Refuse),
-    /// Either to the other: the stream is given up.
+    /// Either to the other: the stream is abandoned.
     Reset(StreamId),
 }
 
-/// The types, in the high nibble of the first octet.
+/// The types, in the high nibble of the first byte.
 pub(super) mod kind {
     pub(in crate::rdca) const REQUEST: u8 = 0x1;
     pub(in crate::rdca) const REPLY: u8 = 0x2;
@@ -371,7 +371,7 @@ pub(super) mod kind {
     pub(in crate::rdca) const LAST: u8 = 0xd;
 }
 
-/// Flags in the low nibble of the first octet.
+/// Flags in the low nibble of the first byte.
 pub(super) mod flag {
     /// DATA, PROBE: nothing follows.
     pub(in crate::rdca) const LAST: u8 = 0x1;

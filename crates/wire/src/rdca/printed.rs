@@ -24,13 +24,13 @@ use super::message::{
     Snack, StreamId, TimeStamp, flag,
 };
 
-/// Octets of the header.
+/// Bytes of the header.
 pub(super) const HEADER: usize = 4;
-/// Octets of a Connection Request and a Connection Reply (section 3.2.2).
+/// Bytes of a Connection Request and a Connection Reply (section 3.2.2).
 const CONNECTION: usize = 24;
-/// Octets of a Congestion Control packet.
+/// Bytes of a Congestion Control packet.
 const CONGESTION: usize = 32;
-/// Numbers that a list has room for in a datagram of 300 octets.
+/// Numbers that a list has room for in a datagram of 300 bytes.
 const MOST_LISTED: usize = 132;
 /// Bits of a number.
 const NUMBER: u32 = 13;
@@ -51,7 +51,7 @@ pub struct Expected {
     pub time: TimeStamp,
 }
 
-/// Type and kind of a control packet, in the first octet after the flag.
+/// Type and kind of a control packet, in the first byte after the flag.
 mod kind {
     pub(super) const REQUEST: u32 = 0;
     pub(super) const PROBE: u32 = 1;

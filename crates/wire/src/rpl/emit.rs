@@ -1,4 +1,4 @@
-//! Meaning to octets.
+//! Meaning to bytes.
 
 use alloc::vec::Vec;
 use core::net::Ipv6Addr;
@@ -7,7 +7,7 @@ use super::option::{ControlOption, MAX_PATH, flag, kind};
 use super::{Dao, DaoAck, Dio, Message, code};
 use crate::icmpv6::{self, Header, Kind};
 
-/// Why a message cannot be said in octets.
+/// Why a message cannot be encoded in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EmitError {

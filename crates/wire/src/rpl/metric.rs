@@ -1,6 +1,6 @@
 //! Objects of a DAG metric container (RFC 6551): how good a path is.
 //!
-//! An object has four octets of header (section 2.1): type, five reserved bits with P, C and O,
+//! An object has four bytes of header (section 2.1): type, five reserved bits with P, C and O,
 //! then R with the aggregation type and the precedence, and the length of what follows. Of metrics
 //! only aggregated ones are read: a recorded one (R) has a value for each link, and a constraint
 //! (C) is no measure. Others are skipped.
@@ -12,7 +12,7 @@ use crate::reader::Reader;
 /// A metric of a path, aggregated over its links.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Metric {
-    /// Link throughput (section 4.1): octets per second, the least of all links.
+    /// Link throughput (section 4.1): bytes per second, the least of all links.
     Throughput(u32),
     /// Link latency (section 4.2): microseconds, added up.
     Latency(u32),
@@ -66,11 +66,11 @@ pub fn parse_metrics(octets: &[u8]) -> Option<Vec<Metric>> {
     Some(metrics)
 }
 
-/// C, in the second octet.
+/// C, in the second byte.
 const CONSTRAINT: u8 = 1 << 1;
 /// R, in the third.
 const RECORDED: u8 = 1 << 7;
-/// A: how a metric is aggregated, in the third octet.
+/// A: how a metric is aggregated, in the third byte.
 const AGGREGATION: u8 = 7 << 4;
 const ADDITIVE: u8 = 0;
 const MINIMUM: u8 = 2 << 4;

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use core::net::Ipv6Addr;
 
-/// The most nodes that a path in an option has: its length has one octet, and one octet is not of
+/// The most nodes that a path in an option has: its length has one byte, and one byte is not of
 /// the path.
 pub const MAX_PATH: usize = (u8::MAX as usize - 1) / 2;
 
@@ -11,7 +11,7 @@ pub const MAX_PATH: usize = (u8::MAX as usize - 1) / 2;
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum ControlOption {
     /// DAG Metric Container (section 6.7.4): objects of RFC 6551, for [`super::parse_metrics`]; at
-    /// most 255 octets.
+    /// most 255 bytes.
     DagMetricContainer(Vec<u8>),
     /// DODAG Configuration.
     DodagConfiguration(DodagConfiguration),
@@ -48,7 +48,7 @@ pub struct DodagConfiguration {
     pub min_hop_rank_increase: u16,
     /// OCP: which objective function makes the rank (RFC 6552 is 0).
     pub objective_code_point: u16,
-    /// How long a route lives, in lifetime units; 255 is for ever.
+    /// How long a route lives, in lifetime units; 255 is forever.
     pub default_lifetime: u8,
     /// Seconds of a lifetime unit.
     pub lifetime_unit: u16,
@@ -72,7 +72,7 @@ pub struct TransitInformation {
     pub path_control: u8,
     /// Grows with each new statement on the target, and wraps.
     pub path_sequence: u8,
-    /// How long this holds, in lifetime units; 0 takes it back, 255 is for ever.
+    /// How long this holds, in lifetime units; 0 takes it back, 255 is forever.
     pub path_lifetime: u8,
     /// The parent, in non-storing mode.
     pub parent: Option<Ipv6Addr>,
@@ -100,9 +100,9 @@ pub struct PrefixInformation {
     pub autonomous: bool,
     /// R: the prefix is a whole address of the sender.
     pub router_address: bool,
-    /// Seconds; 4294967295 is for ever.
+    /// Seconds; 4294967295 is forever.
     pub valid_lifetime: u32,
-    /// Seconds; 4294967295 is for ever.
+    /// Seconds; 4294967295 is forever.
     pub preferred_lifetime: u32,
     /// The prefix, or the sender's address.
     pub prefix: Ipv6Addr,
@@ -119,21 +119,21 @@ pub enum NodeType {
     BaseStation,
 }
 
-/// Which nodes a DIO has passed, and what its sender is. Type 0xf0; an octet of node type, then two
-/// octets for each node, big-endian.
+/// Which nodes a DIO has passed, and what its sender is. Type 0xf0; a byte of node type, then two
+/// bytes for each node, big-endian.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct PathTraversed {
     /// Of the sender.
     pub node_type: NodeType,
     /// Multi-link nodes on the path, the sender included, the root not; at most 15. High bits of
-    /// the same octet.
+    /// the same byte.
     pub multi_link: u8,
     /// Short addresses from the root to the sender, both included; at most [`MAX_PATH`].
     pub path: Vec<u16>,
 }
 
-/// A path that a node has built and numbered, for those on it to keep. Type 0xf1; an octet of path
-/// number, then two octets for each node, big-endian.
+/// A path that a node has built and numbered, for those on it to keep. Type 0xf1; a byte of path
+/// number, then two bytes for each node, big-endian.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct PathBuilt {
     /// The node's number for the path.
@@ -189,7 +189,7 @@ pub(super) mod kind {
     pub(in super::super) const PATH_BUILT: u8 = 0xf1;
 }
 
-/// Bits in the octet of flags of an option.
+/// Bits in the byte of flags of an option.
 pub(super) mod flag {
     /// DODAG Configuration: A. The low three bits are PCS.
     pub(in super::super) const AUTHENTICATED: u8 = 1 << 3;

@@ -1,4 +1,4 @@
-//! Octets to meaning.
+//! Bytes to meaning.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -55,7 +55,7 @@ impl fmt::Display for Field {
     }
 }
 
-/// Octets that are not an RPL message that is understood.
+/// Bytes that are not an RPL message that is understood.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, thiserror::Error)]
 #[error("bad {field} at octet {offset} of an RPL message")]
 pub struct ParseError {
@@ -179,7 +179,7 @@ fn read_configuration(content: &[u8]) -> Option<ControlOption> {
     }))
 }
 
-/// There may be more octets of the prefix than count, up to a whole address.
+/// There may be more bytes of the prefix than count, up to a whole address.
 fn read_target(content: &[u8]) -> Option<ControlOption> {
     let [_flags, prefix_len, octets @ ..] = content else { return None };
     let mut prefix = [0; 16];

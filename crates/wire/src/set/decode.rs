@@ -1,4 +1,4 @@
-//! Octets to meaning, as they come off a stream.
+//! Bytes to meaning, as they come off a stream.
 
 use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -27,7 +27,7 @@ pub const MAX_NODE_HEADER: usize = 120;
 pub struct DecodeError {
     /// The field that cannot be.
     pub field: &'static str,
-    /// Octets of the stream before the message that holds it.
+    /// Bytes of the stream before the message that holds it.
     pub offset: u64,
 }
 
@@ -36,11 +36,11 @@ pub struct DecodeError {
 pub enum Item {
     /// A whole message.
     Message(Message),
-    /// Octets of the file, at `offset`; a chunk may come in several pieces.
+    /// Bytes of the file, at `offset`; a chunk may come in several pieces.
     Data {
         /// Where in the file.
         offset: u64,
-        /// The octets, at least one.
+        /// The bytes, at least one.
         octets: Bytes,
     },
     /// A request whose manifest is longer than [`Decoder::of_node_with`] allows, as soon as the
@@ -53,13 +53,13 @@ pub enum Item {
 #[derive(Debug)]
 pub struct Decoder {
     header: Vec<u8>,
-    /// Octets of a header, at most.
+    /// Bytes of a header, at most.
     longest: u16,
     of_node: bool,
-    /// Octets of a manifest, at most.
+    /// Bytes of a manifest, at most.
     manifest: u16,
     input: Bytes,
-    /// Octets of the present chunk that have not come, and where the next of them belongs.
+    /// Bytes of the present chunk that have not come, and where the next of them belongs.
     chunk_left: u64,
     next_offset: u64,
     consumed: u64,
@@ -90,7 +90,7 @@ impl Decoder {
         Self::of_node_with(0)
     }
 
-    /// The same, but a request may have a manifest of at most `manifest` octets, of which a copy is
+    /// The same, but a request may have a manifest of at most `manifest` bytes, of which a copy is
     /// made. A longer one is an [`Item::LongManifest`].
     pub const fn of_node_with(manifest: usize) -> Self {
         // No request has a longer one than this.
@@ -117,7 +117,7 @@ impl Decoder {
         }
     }
 
-    /// Takes the next octets of the stream. Call [`Decoder::next_item`] until it has no more before
+    /// Takes the next bytes of the stream. Call [`Decoder::next_item`] until it has no more before
     /// the next `push`.
     pub fn push(&mut self, octets: Bytes) {
         if self.input.is_empty() {
@@ -131,7 +131,7 @@ impl Decoder {
         }
     }
 
-    /// The octets that were pushed and belong to no item yet: for a relay, which passes on what
+    /// The bytes that were pushed and belong to no item yet: for a relay, which passes on what
     /// follows its own message unread.
     pub fn into_rest(mut self) -> Bytes {
         if self.header.is_empty() {
@@ -141,7 +141,7 @@ impl Decoder {
         self.header.into()
     }
 
-    /// Octets of the stream that the items so far, and headers that were read, have taken.
+    /// Bytes of the stream that the items so far, and headers that were read, have taken.
     pub const fn consumed(&self) -> u64 {
         self.consumed
     }
@@ -151,13 +151,13 @@ impl Decoder {
         self.chunk_left == 0 && self.header.is_empty() && self.input.is_empty()
     }
 
-    /// Whether the next message is a SETSYN; `None` until its first octet is there.
+    /// Whether the next message is a SETSYN; `None` until its first byte is there.
     pub fn next_is_setsyn(&self) -> Option<bool> {
         let first = self.header.first().or(self.input.first())?;
         Some(self.chunk_left == 0 && first >> 4 == kind::SETSYN)
     }
 
-    /// The next item, or `None` until more octets are pushed.
+    /// The next item, or `None` until more bytes are pushed.
     pub fn next_item(&mut self) -> Result<Option<Item>, DecodeError> {
         loop {
             if self.chunk_left > 0 {
@@ -175,7 +175,7 @@ impl Decoder {
         }
     }
 
-    /// Makes room for so many more octets of a header. At a node in one step to the bound: growing
+    /// Makes room for so many more bytes of a header. At a node in one step to the bound: growing
     /// by and by would take as much again.
     fn make_room(&mut self, more: usize) {
         let bound =
@@ -204,7 +204,7 @@ impl Decoder {
         self.header.len() > MAX_NODE_HEADER
     }
 
-    /// Reads one header: a message, or `None` for a data chunk, whose octets are then waited for.
+    /// Reads one header: a message, or `None` for a data chunk, whose bytes are then waited for.
     fn take_header(&mut self) -> Result<Option<Item>, Stop> {
         let held = self.header.len();
         let first = self.header.first().or(self.input.first());
@@ -259,8 +259,8 @@ enum Header {
     Data { offset: u64, length: u64 },
 }
 
-/// One header at the front of `octets`, with a manifest of at most `longest` octets, and the number
-/// of octets that it takes.
+/// One header at the front of `octets`, with a manifest of at most `longest` bytes, and the number
+/// of bytes that it takes.
 fn parse(octets: &[u8], expected: u64, longest: usize) -> Result<(Header, usize), Stop> {
     let mut cursor = Cursor { octets, at: 0 };
     let first = cursor.u8()?;
@@ -346,7 +346,7 @@ fn request(cursor: &mut Cursor<'_>, flags: u8, longest: usize) -> Result<Header,
     Ok(Header::Message(Message::Request(request)))
 }
 
-/// The transfer of a request, from the first octets of the request; `None` if they are fewer than
+/// The transfer of a request, from the first bytes of the request; `None` if they are fewer than
 /// ten, or of another message.
 pub fn transfer_of_request(octets: &[u8]) -> Option<TransferId> {
     let (first, id) = (octets.first()?, octets.get(2..)?.first_chunk()?);

@@ -1,4 +1,4 @@
-//! Meaning to octets.
+//! Meaning to bytes.
 
 use alloc::vec::Vec;
 use core::net::{IpAddr, SocketAddr};
@@ -60,9 +60,9 @@ pub fn encode(message: &Message, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends the header of a data chunk of `length` octets at `offset`; the octets follow it on the
+/// Appends the header of a data chunk of `length` bytes at `offset`; the bytes follow it on the
 /// stream. `expected` is where the session's previous chunk ended. In the paper's layout a chunk
-/// has at most 65535 octets and the sequence number is the offset's low 32 bits.
+/// has at most 65535 bytes and the sequence number is the offset's low 32 bits.
 pub fn data_header(
     layout: Layout,
     addresses: &PaperAddresses,

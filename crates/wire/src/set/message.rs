@@ -13,11 +13,11 @@ pub const MAX_GATEWAYS: usize = 15;
 pub const MAX_NEIGHBOURS: usize = 15;
 /// Ranges in one acknowledgement, at most.
 pub const MAX_RANGES: usize = 15;
-/// Octets of a manifest, at most.
+/// Bytes of a manifest, at most.
 pub const MAX_MANIFEST: usize = 1024;
-/// Octets of a file's digest.
+/// Bytes of a file's digest.
 pub(super) const DIGEST: usize = 32;
-/// Octets of a signature.
+/// Bytes of a signature.
 pub(super) const SIGNATURE: usize = 64;
 
 /// Names one transfer between its sender and its receiver; drawn at random by the sender.
@@ -37,7 +37,7 @@ pub enum Layout {
 }
 
 /// The addresses that [`Layout::Paper`] repeats in every chunk. An IPv6 address is cut to its last
-/// four octets: the paper's field has 32 bits (errata S16), and no receiver reads it.
+/// four bytes: the paper's field has 32 bits (errata S16), and no receiver reads it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PaperAddresses {
     /// Where the wired session ends: the gateway.
@@ -51,9 +51,9 @@ pub struct PaperAddresses {
 pub enum Plan {
     /// SET sessions through several gateways.
     Stripe,
-    /// The octets follow on this very stream (end-to-end TCP).
+    /// The bytes follow on this very stream (end-to-end TCP).
     EndToEnd,
-    /// The octets come through one gateway as a plain split connection.
+    /// The bytes come through one gateway as a plain split connection.
     Split,
 }
 
@@ -64,20 +64,20 @@ pub struct Request {
     pub version: u8,
     /// The transfer.
     pub transfer: TransferId,
-    /// Octets of the file.
+    /// Bytes of the file.
     pub length: u64,
     /// How the sender means to move it.
     pub plan: Plan,
     /// The whole file follows on this stream, in DATA messages, beside the sessions: only with
-    /// [`Plan::Stripe`], and at most [`MAX_COPY`] octets.
+    /// [`Plan::Stripe`], and at most [`MAX_COPY`] bytes.
     pub copy: bool,
     /// Which file it is; without, what came of it once is no use to another transfer.
     pub file: Option<FileIdentity>,
-    /// What a signer says of the file, from 1 to [`MAX_MANIFEST`] octets; nothing here reads it.
+    /// What a signer says of the file, from 1 to [`MAX_MANIFEST`] bytes; nothing here reads it.
     pub manifest: Option<Bytes>,
 }
 
-/// The longest file that may follow a request, in octets.
+/// The longest file that may follow a request, in bytes.
 pub const MAX_COPY: u64 = 1200;
 
 /// What tells a file from all others, beside its length.
@@ -133,7 +133,7 @@ pub struct Gateway {
 /// Node to sender: the request is granted (the paper's ACK), with the gateways that the node knows.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Accept {
-    /// Octets of the node's receive buffer: no octet may arrive further ahead than this of what is
+    /// Bytes of the node's receive buffer: no byte may arrive further ahead than this of what is
     /// delivered by then, to which what came before it on the same session counts.
     pub buffer: u64,
     /// The table, at most [`MAX_GATEWAYS`] rows.
@@ -144,7 +144,7 @@ pub struct Accept {
 /// accepted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RefuseReason {
-    /// The node does not stripe: the octets may come as plain TCP.
+    /// The node does not stripe: the bytes may come as plain TCP.
     NoStriping,
     /// Another transfer is under way.
     Busy,
@@ -159,11 +159,11 @@ pub enum RefuseReason {
     TooLarge,
     /// The node has no space for the file.
     NoRoom,
-    /// The octets that arrived do not have the digest that was announced.
+    /// The bytes that arrived do not have the digest that was announced.
     Digest,
     /// The file bears no signature of a signer that the node trusts.
     Signature,
-    /// The octets could not be kept: the node's disk, or the command that gets them, failed.
+    /// The bytes could not be kept: the node's disk, or the command that gets them, failed.
     Failed,
     /// The node has taken a file with a higher sequence number, or another one with the same, or a
     /// later version.
@@ -183,7 +183,7 @@ pub enum RefuseReason {
 pub struct Refuse {
     /// Why.
     pub reason: RefuseReason,
-    /// Octets of this transfer that the node has already: plain TCP goes on from here. 0 with a
+    /// Bytes of this transfer that the node has already: plain TCP goes on from here. 0 with a
     /// reason that [`RefuseReason::is_final`].
     pub delivered: u64,
 }
@@ -232,28 +232,28 @@ pub struct SetAck {
     pub status: SetAckStatus,
 }
 
-/// Octets `start..end` of the file, not empty.
+/// Bytes `start..end` of the file, not empty.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Range {
-    /// First octet.
+    /// First byte.
     pub start: u64,
-    /// One past the last octet.
+    /// One past the last byte.
     pub end: u64,
 }
 
 /// Node to sender: what has arrived.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Ack {
-    /// Everything before this octet is delivered.
+    /// Everything before this byte is delivered.
     pub delivered: u64,
-    /// Octets of chunks that have come on this stream, whether new or not: it delivers in order, so
+    /// Bytes of chunks that have come on this stream, whether new or not: it delivers in order, so
     /// the sender knows what of it is still on its way.
     pub received: u64,
     /// Beyond it, what is held: ascending, apart from each other, at most [`MAX_RANGES`].
     pub held: Vec<Range>,
 }
 
-/// Every message but data, whose octets the decoder hands out as they come.
+/// Every message but data, whose bytes the decoder hands out as they come.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Message {
     /// See [`Request`].
@@ -270,11 +270,11 @@ pub enum Message {
     SetAck(SetAck),
     /// See [`Ack`].
     Ack(Ack),
-    /// Sender to node or gateway: the transfer is given up.
+    /// Sender to node or gateway: the transfer is abandoned.
     Cancel,
 }
 
-/// The types, in the high nibble of the first octet.
+/// The types, in the high nibble of the first byte.
 pub(super) mod kind {
     pub(in crate::set) const REQUEST: u8 = 0x1;
     pub(in crate::set) const ACCEPT: u8 = 0x2;
@@ -302,7 +302,7 @@ pub(super) const REQUEST_HAS_MANIFEST: u8 = 0x8;
 pub(super) const FILE_HAS_SIGNATURE: u8 = 0x1;
 /// Option of a [`FileIdentity`]: see [`FileIdentity::discard`].
 pub(super) const FILE_DISCARD: u8 = 0x2;
-/// Octets of the paper's header.
+/// Bytes of the paper's header.
 pub(super) const PAPER_HEADER: usize = 20;
 
 impl Plan {

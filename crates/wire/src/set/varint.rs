@@ -1,4 +1,4 @@
-//! Variable-length integers (RFC 9000 section 16): the two high bits of the first octet give the
+//! Variable-length integers (RFC 9000 section 16): the two high bits of the first byte give the
 //! length.
 
 use alloc::vec::Vec;
@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 /// The largest value that can be said.
 pub(super) const MAX: u64 = (1 << 62) - 1;
 
-/// Octets that `value` takes.
+/// Bytes that `value` takes.
 pub(super) const fn len(value: u64) -> usize {
     match value {
         0..=0x3f => 1,
@@ -27,7 +27,7 @@ pub(super) fn put(out: &mut Vec<u8>, value: u64) {
     }
 }
 
-/// Octets of the integer that begins with `first`.
+/// Bytes of the integer that begins with `first`.
 pub(super) const fn len_from_first(first: u8) -> usize {
     1 << (first >> 6)
 }

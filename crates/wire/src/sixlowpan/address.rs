@@ -30,7 +30,7 @@ impl Said {
         self
     }
 
-    /// What is carried in-line, at most 16 octets.
+    /// What is carried in-line, at most 16 bytes.
     pub(super) fn inline(&self) -> &[u8] {
         &self.octets[..self.len]
     }
@@ -72,7 +72,7 @@ fn unicast(address: Ipv6Addr, mac: Address, contexts: &Contexts) -> Shortest {
     shortest
 }
 
-/// The shortest mode in which `address` is made of `prefix`, and the octets of its end that are
+/// The shortest mode in which `address` is made of `prefix`, and the bytes of its end that are
 /// carried.
 fn derived(address: Ipv6Addr, mac: Address, prefix: &Context) -> Option<(u8, usize)> {
     let low = address.to_bits() as u64;

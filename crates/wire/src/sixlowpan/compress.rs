@@ -12,26 +12,26 @@ use crate::ip::{IPV6_HEADER_LEN, Protocol};
 /// The lengths of a datagram, which are all that cutting it into frames needs.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Compressed {
-    /// Octets of the compressed headers, at the front of the datagram; the first frame carries them
+    /// Bytes of the compressed headers, at the front of the datagram; the first frame carries them
     /// all.
     pub header_len: usize,
-    /// Octets of the datagram.
+    /// Bytes of the datagram.
     pub len: usize,
-    /// Octets of the packet as it was.
+    /// Bytes of the packet as it was.
     pub uncompressed_len: usize,
 }
 
-/// Why octets cannot be compressed.
+/// Why bytes cannot be compressed.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CompressError {
-    /// Not an IPv6 packet: another version, or fewer than 40 octets.
+    /// Not an IPv6 packet: another version, or fewer than 40 bytes.
     #[error("{octets} octets are not an IPv6 packet")]
     NotIpv6 {
         /// How many there are.
         octets: usize,
     },
-    /// The payload length, which is not sent, is not that of the octets behind the header.
+    /// The payload length, which is not sent, is not that of the bytes behind the header.
     #[error("an IPv6 header announces {announced} octets of payload, and {octets} follow")]
     PayloadLength {
         /// What the header says.
@@ -99,7 +99,7 @@ fn read_header(packet: &[u8]) -> Result<Ipv6Header, CompressError> {
     })
 }
 
-/// Octets of the headers that [`compress`] makes of a packet without extension headers:
+/// Bytes of the headers that [`compress`] makes of a packet without extension headers:
 /// [`Compressed::header_len`].
 ///
 /// `udp_ports`, source and destination, are those of a UDP header that is compressed too; `None`

@@ -58,7 +58,7 @@ impl Context {
     }
 }
 
-/// The contexts that both ends of a link share, by their number, 0 to 15. Context 0 costs no octet
+/// The contexts that both ends of a link share, by their number, 0 to 15. Context 0 costs no byte
 /// to name.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Contexts([Option<Context>; Contexts::MAX]);

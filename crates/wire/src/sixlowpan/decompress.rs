@@ -12,13 +12,13 @@ use crate::ip::IPV6_HEADER_LEN;
 /// Where the headers of a datagram that was decompressed end.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Decompressed {
-    /// Octets of the compressed headers, at the front of the datagram.
+    /// Bytes of the compressed headers, at the front of the datagram.
     pub header_len: usize,
-    /// Octets of the same headers as they were, at the front of the packet.
+    /// Bytes of the same headers as they were, at the front of the packet.
     pub uncompressed_header_len: usize,
 }
 
-/// Appends the packet that `datagram` carried over `link` to `out`; on an error `out` is as it was.
+/// Appends the packet that `datagram` carried over `link` to `out`. On error, `out` is unchanged.
 ///
 /// If `datagram` is only the first piece of a whole, `total_len` is the length of the whole packet,
 /// which its fragments bear; what then is appended is the front of the packet, with the lengths of
@@ -42,7 +42,7 @@ pub fn decompress(
     result
 }
 
-/// An IPv6 packet behind a dispatch octet (RFC 4944 section 5.1).
+/// An IPv6 packet behind a dispatch byte (RFC 4944 section 5.1).
 fn uncompressed(
     packet: &[u8],
     total_len: Option<u16>,

@@ -10,9 +10,9 @@ use crate::reader::Reader;
 
 /// The largest packet that fragments can carry: the 11 bits of datagram_size.
 pub const MAX_DATAGRAM: usize = 2047;
-/// Octets before the first piece of a datagram.
+/// Bytes before the first piece of a datagram.
 pub const FIRST_FRAGMENT_HEADER_LEN: usize = 4;
-/// Octets before each other piece.
+/// Bytes before each other piece.
 pub const FRAGMENT_HEADER_LEN: usize = 5;
 
 /// What a frame's payload begins with.
@@ -22,7 +22,7 @@ pub enum Dispatch {
     Datagram,
     /// The first piece of a datagram, with its headers.
     First {
-        /// Octets of the packet as it was before compression, at most 2047.
+        /// Bytes of the packet as it was before compression, at most 2047.
         datagram_size: u16,
         /// Which datagram of this link.
         tag: u16,
@@ -33,7 +33,7 @@ pub enum Dispatch {
         datagram_size: u16,
         /// As in the first piece.
         tag: u16,
-        /// Octets of the packet as it was before this piece: a multiple of 8, at most 2040.
+        /// Bytes of the packet as it was before this piece: a multiple of 8, at most 2040.
         offset: u16,
     },
 }
@@ -42,7 +42,7 @@ pub enum Dispatch {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DispatchError {
-    /// There is not one octet.
+    /// There is not one byte.
     #[error("a frame without payload carries no datagram")]
     Empty,
     /// A fragment header is cut off.
@@ -54,12 +54,12 @@ pub enum DispatchError {
     /// Not of 6LoWPAN (RFC 4944 section 5.1), or a header that is not understood here.
     #[error("dispatch {dispatch:#04x} is not understood")]
     Unknown {
-        /// The first octet.
+        /// The first byte.
         dispatch: u8,
     },
 }
 
-/// Reads what a frame carries, and how many octets of `payload` say so. What follows those is the
+/// Reads what a frame carries, and how many bytes of `payload` say so. What follows those is the
 /// datagram or a piece of it; a whole datagram has none before it.
 pub fn parse_dispatch(payload: &[u8]) -> Result<(Dispatch, usize), DispatchError> {
     let dispatch = *payload.first().ok_or(DispatchError::Empty)?;
@@ -98,18 +98,18 @@ pub enum PieceKind {
 pub struct Piece {
     /// Which header it has.
     pub kind: PieceKind,
-    /// Octets of the packet as it was before this piece; a multiple of 8, and 0 for the first.
+    /// Bytes of the packet as it was before this piece; a multiple of 8, and 0 for the first.
     pub offset: u16,
-    /// Octets of the packet as it was in this piece: those that its headers become, and the others.
+    /// Bytes of the packet as it was in this piece: those that its headers become, and the others.
     pub uncompressed_len: u16,
-    /// Which octets of the compressed datagram it carries.
+    /// Which bytes of the compressed datagram it carries.
     pub range: Range<usize>,
-    /// Octets of the packet as it was, for the header.
+    /// Bytes of the packet as it was, for the header.
     datagram_size: u16,
 }
 
 impl Piece {
-    /// Octets of the fragment header: 0, 4 or 5.
+    /// Bytes of the fragment header: 0, 4 or 5.
     pub const fn header_len(&self) -> usize {
         match self.kind {
             PieceKind::Whole => 0,
@@ -118,12 +118,12 @@ impl Piece {
         }
     }
 
-    /// Octets of MAC payload: the fragment header and the piece.
+    /// Bytes of MAC payload: the fragment header and the piece.
     pub const fn frame_payload_len(&self) -> usize {
         self.header_len() + (self.range.end - self.range.start)
     }
 
-    /// Appends the fragment header, which names the datagram `tag`; the octets of [`Piece::range`]
+    /// Appends the fragment header, which names the datagram `tag`; the bytes of [`Piece::range`]
     /// follow it.
     pub fn emit_header(&self, tag: u16, out: &mut Vec<u8>) {
         let dispatch = match self.kind {
@@ -152,12 +152,12 @@ pub enum SplitError {
         octets: usize,
     },
     /// The headers do not fit into the first frame (RFC 6282 section 2), or a frame has no room for
-    /// 8 octets of the packet.
+    /// 8 bytes of the packet.
     #[error("frames with {room} octets of payload have no room for a datagram with {header_len} of headers")]
     Room {
-        /// Octets of payload that a frame has.
+        /// Payload length in bytes that a frame has.
         room: usize,
-        /// Octets of the compressed headers.
+        /// Bytes of the compressed headers.
         header_len: usize,
     },
 }
@@ -165,23 +165,23 @@ pub enum SplitError {
 /// The pieces of a datagram in order.
 #[derive(Clone, Debug)]
 pub struct Split {
-    /// Octets of the datagram.
+    /// Bytes of the datagram.
     len: usize,
-    /// What compression has saved, in octets.
+    /// What compression has saved, in bytes.
     saved: usize,
     datagram_size: u16,
     /// Where the first piece ends in the datagram.
     first: usize,
-    /// Octets of every other piece but the last.
+    /// Bytes of every other piece but the last.
     piece: usize,
     /// Where the next piece begins in the datagram; `None` after the last.
     next: Option<usize>,
 }
 
-/// Says how a datagram is cut into frames with at most `room` octets of MAC payload each.
+/// Says how a datagram is cut into frames with at most `room` bytes of MAC payload each.
 ///
 /// What fits is one piece without a fragment header. Otherwise each piece takes as much as its
-/// frame has room for, so that every piece but the last stands for a multiple of 8 octets of the
+/// frame has room for, so that every piece but the last stands for a multiple of 8 bytes of the
 /// packet as it was.
 ///
 /// The lengths are those that [`super::compress`] returns, or what the caller adds up of
@@ -197,7 +197,7 @@ pub fn split(datagram: &Compressed, room: usize) -> Result<Split, SplitError> {
     if uncompressed_len > MAX_DATAGRAM {
         return Err(SplitError::TooLong { octets: uncompressed_len });
     }
-    // An uncompressed header costs its dispatch octet: then the datagram is the longer one.
+    // An uncompressed header costs its dispatch byte: then the datagram is the longer one.
     let saved = uncompressed_len.checked_sub(len).ok_or(no_room)?;
     let first = (room.saturating_sub(FIRST_FRAGMENT_HEADER_LEN) + saved) / 8 * 8;
     let first = first.checked_sub(saved).filter(|first| *first >= header_len && *first > 0).ok_or(no_room)?;
@@ -209,7 +209,7 @@ pub fn split(datagram: &Compressed, room: usize) -> Result<Split, SplitError> {
     Ok(Split { len, saved, datagram_size: uncompressed_len as u16, first, piece, next: Some(0) })
 }
 
-/// As [`split`], with a first piece that stands for `first` octets of the packet as it was, a
+/// As [`split`], with a first piece that stands for `first` bytes of the packet as it was, a
 /// multiple of 8: what a node does that passes pieces on with another header than they came with
 /// (RFC 8930 section 5), since the others keep their place.
 ///
@@ -266,7 +266,7 @@ impl FusedIterator for Split {}
 
 const FIRST: u8 = 0b1100_0000;
 const SUBSEQUENT: u8 = 0b1110_0000;
-/// The bits of datagram_size in the first octet.
+/// The bits of datagram_size in the first byte.
 const SIZE_BITS: u8 = 7;
 /// Those in the first two.
 const SIZE: u16 = 0x7ff;

@@ -21,7 +21,7 @@ pub enum Field {
     /// LOWPAN_NHC of a header that is not understood.
     NextHeader,
     /// A compressed extension header is cut off, or one that cannot be padded is not a multiple of
-    /// 8 octets.
+    /// 8 bytes.
     Extension,
     /// A compressed UDP header is cut off.
     Udp,
@@ -52,13 +52,13 @@ impl fmt::Display for Field {
     }
 }
 
-/// Octets that are not a datagram that is understood.
+/// Bytes that are not a datagram that is understood.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, thiserror::Error)]
 #[error("bad {field} at octet {offset} of a 6LoWPAN datagram")]
 pub struct DecompressError {
     /// The field that is wrong or cut off.
     pub field: Field,
-    /// Where it was met: octets of the datagram that had been read.
+    /// Where it was met: bytes of the datagram that had been read.
     pub offset: usize,
 }
 

@@ -8,12 +8,12 @@ use super::input::{DecompressError, Field, Input};
 use super::{Ipv6Header, Link};
 use crate::ip::Protocol;
 
-/// The three high bits of the first octet.
+/// The three high bits of the first byte.
 pub(super) const DISPATCH: u8 = 0b011;
-/// The whole first octet where an IPv6 packet follows as it is (RFC 4944 figure 2).
+/// The whole first byte where an IPv6 packet follows as it is (RFC 4944 figure 2).
 pub(super) const UNCOMPRESSED: u8 = 0x41;
 
-/// A compressed IPv6 header: the two octets of LOWPAN_IPHC and what follows them.
+/// A compressed IPv6 header: the two bytes of LOWPAN_IPHC and what follows them.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Iphc {
     base: [u8; 2],
@@ -93,7 +93,7 @@ impl Iphc {
         self.fields_len = end;
     }
 
-    /// Octets, 2 to 41.
+    /// Bytes, 2 to 41.
     pub(super) fn len(&self) -> usize {
         let addresses = self.src.inline().len() + self.dst.inline().len();
         self.base.len() + usize::from(self.context.is_some()) + self.fields_len + addresses
@@ -160,7 +160,7 @@ fn read_traffic(input: &mut Input<'_>, tf: u8) -> Result<(u8, u32), DecompressEr
 const HOP_LIMITS: [u8; 3] = [1, 64, 255];
 const FLOW_LABEL: u32 = 0xf_ffff;
 
-// The first octet: where TF begins, and NH.
+// The first byte: where TF begins, and NH.
 const TF_SHIFT: u8 = 3;
 const NH: u8 = 1 << 2;
 // The second: CID and M.

@@ -20,10 +20,10 @@ pub(super) struct Extension<'a> {
     id: usize,
     /// What follows it.
     next: Protocol,
-    /// Octets of the header as it is.
+    /// Bytes of the header as it is.
     len: usize,
-    /// The second octet of a Fragment header, which is reserved and goes as it is; else the length
-    /// in octets of what follows.
+    /// The second byte of a Fragment header, which is reserved and goes as it is; else the length
+    /// in bytes of what follows.
     second: u8,
     content: &'a [u8],
 }
@@ -37,7 +37,7 @@ pub(super) struct Udp {
 
 impl<'a> Header<'a> {
     /// What can be compressed of a header of kind `protocol` at the front of `octets`, which go to
-    /// the end of the packet. One that is malformed, or too long for its length in one octet,
+    /// the end of the packet. One that is malformed, or too long for its length in one byte,
     /// cannot.
     pub(super) fn find(protocol: Protocol, octets: &'a [u8]) -> Option<Self> {
         if protocol == Protocol::UDP {
@@ -53,7 +53,7 @@ impl<'a> Header<'a> {
         Some(Self::Extension(Extension { id, next: Protocol(next), len, second, content }))
     }
 
-    /// Octets of the header as it is.
+    /// Bytes of the header as it is.
     pub(super) const fn len(&self) -> usize {
         match self {
             Self::Extension(extension) => extension.len,
@@ -99,7 +99,7 @@ impl Udp {
         is_whole.then_some(Self { ports, checksum: [c1, c2] })
     }
 
-    /// Octets of the compressed header, 4 to 7.
+    /// Bytes of the compressed header, 4 to 7.
     pub(super) fn compressed_len([src, dst]: [u16; 2]) -> usize {
         1 + 2
             + match (is_nibble(src) && is_nibble(dst), is_octet(src) || is_octet(dst)) {
@@ -136,7 +136,7 @@ const fn is_octet(port: u16) -> bool {
 }
 
 /// Reads the chain of compressed headers and appends them as they were to `out`, which holds the
-/// packet from `start` on and in which the octet at `next_header` has to be filled in. `total_len`
+/// packet from `start` on and in which the byte at `next_header` has to be filled in. `total_len`
 /// is that of the packet, if not all of it is here.
 pub(super) fn read(
     input: &mut Input<'_>,
@@ -165,7 +165,7 @@ pub(super) fn read(
     }
 }
 
-/// Reads one extension header past its first octet. If its next header is compressed too, zero
+/// Reads one extension header past its first byte. If its next header is compressed too, zero
 /// stands for it.
 fn read_extension(
     input: &mut Input<'_>,
@@ -197,7 +197,7 @@ fn read_extension(
     Ok(())
 }
 
-/// Reads a UDP header past its first octet. The packet will end at `end` of `out`, or with what is
+/// Reads a UDP header past its first byte. The packet will end at `end` of `out`, or with what is
 /// here.
 fn read_udp(
     input: &mut Input<'_>,
@@ -263,7 +263,7 @@ fn without_padding(options: &[u8]) -> &[u8] {
     }
 }
 
-/// Pad1 and PadN (RFC 8200 section 4.2) by their octets.
+/// Pad1 and PadN (RFC 8200 section 4.2) by their bytes.
 const PADDING: [&[u8]; 8] = [
     &[],
     &[0],

@@ -1,4 +1,4 @@
-//! AODV messages: each by its octets, and what holds for all: written and read again they are the
+//! AODV messages: each by its bytes, and what holds for all: written and read again they are the
 //! same, and nothing that arrives makes the parser panic.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
@@ -43,7 +43,7 @@ const REPLY: RouteReply = RouteReply {
     hello_interval: None,
 };
 
-/// The octets of the message, which comes back as it was.
+/// The bytes of the message, which comes back as it was.
 fn written(message: &Message) -> Vec<u8> {
     let mut out = b"before".to_vec();
     emit(message, &mut out).unwrap();

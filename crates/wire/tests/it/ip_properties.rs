@@ -271,7 +271,7 @@ proptest! {
     }
 }
 
-/// The TCP octets with the checksum that they should have.
+/// The TCP bytes with the checksum that they should have.
 fn with_checksum(header: &Header, octets: &[u8]) -> Bytes {
     let mut octets = octets.to_vec();
     if octets.len() >= 20 {
@@ -320,7 +320,7 @@ fn an_overlap_refuses_its_datagram_until_it_expires() {
     assert_eq!(reassembler.expire(11), 1);
     assert_eq!(reassembler.insert(&piece(1, 16, false), octets(3, 1), 13), Ok(None));
 
-    // Same place and length but other octets; an end before what is there; two ends.
+    // Same place and length but other bytes; an end before what is there; two ends.
     for (id, second, len, fill) in [(2, (0, true), 16, 9), (3, (8, false), 4, 1), (4, (16, false), 4, 1)] {
         reassembler.insert(&piece(id, 0, true), octets(16, 1), 20).unwrap();
         reassembler.insert(&piece(id, 24, id != 4), octets(8, 1), 20).unwrap();

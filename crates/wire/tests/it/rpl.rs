@@ -1,4 +1,4 @@
-//! RPL messages: each by its octets, and what holds for all: written and read again they are the
+//! RPL messages: each by its bytes, and what holds for all: written and read again they are the
 //! same, and nothing that arrives makes the parser panic.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
@@ -20,7 +20,7 @@ const NODE: Ipv6Addr = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0xff, 0xfe00, 7);
 const ENDS: [Ipv6Addr; 2] = [NODE, ALL_RPL_NODES];
 const ROOT: Ipv6Addr = Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 1);
 
-/// The octets of [`ROOT`].
+/// The bytes of [`ROOT`].
 const ROOT_OCTETS: [u8; 16] = [0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
 
 /// Code and body of the message, which comes back as it was.
@@ -127,7 +127,7 @@ fn every_option_is_these_octets() {
     assert_eq!(of(ControlOption::PrefixInformation(prefix)), [&head[..], &ROOT_OCTETS].concat());
 }
 
-/// The extension of section III of the paper, in octets of our own.
+/// The extension of section III of the paper, in bytes of our own.
 #[test]
 fn paths_are_these_octets() {
     let traversed = PathTraversed { node_type: NodeType::MultiLink, multi_link: 2, path: vec![1, 2, 0x0304] };

@@ -1,4 +1,4 @@
-//! 6LoWPAN: every address mode by its octets, and what holds for every packet: compressed and
+//! 6LoWPAN: every address mode by its bytes, and what holds for every packet: compressed and
 //! decompressed it is the same, cut and joined it is the same, and nothing that arrives makes the
 //! parsers panic.
 
@@ -86,7 +86,7 @@ fn compressed(header: &Ipv6Header) -> Vec<u8> {
 
 #[test]
 fn every_mode_of_an_address_is_these_octets() {
-    // Second octet and what follows the next header: source, then destination.
+    // Second byte and what follows the next header: source, then destination.
     let of = |src, dst| {
         let octets = compressed(&header(src, dst));
         assert_eq!(octets[0], 0x7a);
@@ -116,7 +116,7 @@ fn every_mode_of_an_address_is_these_octets() {
     assert_eq!(of("2001:db8:2::102:304:506:708", "2001:db8:1:2:807:605:403:201"), (0xd5, vec![0x21], both));
     // Only the source needs one: the destination goes without, as context 0.
     assert_eq!(of("2001:db8:3::5", "fd00::8"), (0xf6, vec![0xf0], vec![0, 8]));
-    // Naming a context for two octets is worth its one.
+    // Naming a context for two bytes is worth its one.
     let both = [&[0, 7][..], &all("2001:db8::1")].concat();
     assert_eq!(of("2001:db8:1:2::ff:fe00:7", "2001:db8::1"), (0xe0, vec![0x10], both));
 }
@@ -127,7 +127,7 @@ fn every_mode_of_a_multicast_address_is_these_octets() {
         let octets = compressed(&header("fe80::1034:5678:9abc:def0", dst));
         (octets[1], octets[2..].to_vec())
     };
-    // All RPL nodes (RFC 6550 section 6): one octet.
+    // All RPL nodes (RFC 6550 section 6): one byte.
     assert_eq!(of("ff02::1a"), (0x3b, vec![6, 0x1a]));
     assert_eq!(of("ff05::1:3"), (0x3a, vec![6, 5, 1, 0, 3]));
     assert_eq!(of("ff05::1:203:405"), (0x39, vec![6, 5, 1, 2, 3, 4, 5]));
@@ -205,11 +205,11 @@ fn extension_headers_lose_their_padding_and_nothing_else() {
     let payload = [&[60, 0, 5, 2, 0, 0, 1, 0][..], &[43, 0, 1, 4, 0, 0, 0, 0], &routing, &udp(1, 2, b"x")];
     let expected = [&[0xe1, 4, 5, 2, 0, 0][..], &[0xe7, 0], &[0xe3, 6], &routing[2..], &[0xf0, 0, 1, 0, 2]];
     assert_eq!(of(&payload.concat()), [&expected.concat()[..], b"\xc5\xc5x"].concat());
-    // Behind a Fragment header nothing is compressed: it need not be a header. Its second octet is
+    // Behind a Fragment header nothing is compressed: it need not be a header. Its second byte is
     // reserved.
     let payload = [&[44, 0, 1, 4, 0, 0, 0, 0][..], &[17, 9, 0, 1, 0, 0, 0, 7], &udp(1, 2, b"x")].concat();
     assert_eq!(of(&payload)[..], [&[0xe1, 0, 0xe4, 17, 9, 0, 1, 0, 0, 0, 7][..], &payload[16..]].concat());
-    // Too long for a length in one octet, cut off, or of a kind that has no LOWPAN_NHC: left as it
+    // Too long for a length in one byte, cut off, or of a kind that has no LOWPAN_NHC: left as it
     // is.
     let long = [&[6, 32][..], &[5, 254], &[0; 254], &[1, 4, 0, 0, 0, 0]].concat();
     for payload in [&long[..], &[6, 1, 1, 4, 0, 0, 0, 0], &[6]] {
@@ -294,7 +294,7 @@ fn an_uncompressed_packet_is_read_too() {
 fn fragment_headers_are_these_octets() {
     let lengths = Compressed { header_len: 5, len: 65, uncompressed_len: 100 };
     let pieces: Vec<_> = split(&lengths, 30).unwrap().collect();
-    // 26 octets of room, and the 35 that were saved, are 61; of those 56 can be told, 21 in the
+    // 26 bytes of room, and the 35 that were saved, are 61; of those 56 can be told, 21 in the
     // frame.
     let ranges: Vec<_> = pieces.iter().map(|piece| (piece.offset, piece.range.clone())).collect();
     assert_eq!(ranges, [(0, 0..21), (56, 21..45), (80, 45..65)]);
@@ -319,7 +319,7 @@ fn what_cannot_be_cut_is_refused() {
     let lengths = Compressed { header_len: 40, len: 1000, uncompressed_len: 1005 };
     let no_room = |room| Err(SplitError::Room { room, header_len: 40 });
     assert_eq!(split(&lengths, 43).map(drop), no_room(43));
-    // 47 + 5 - 4 are 48 octets of the packet, 43 of the datagram.
+    // 47 + 5 - 4 are 48 bytes of the packet, 43 of the datagram.
     assert_eq!(split(&lengths, 47).unwrap().next().unwrap().range, 0..43);
     let bare = Compressed { header_len: 0, ..lengths };
     assert_eq!(split(&bare, 12).map(drop), Err(SplitError::Room { room: 12, header_len: 0 }));
@@ -353,7 +353,7 @@ fn any_contexts() -> impl Strategy<Value = Contexts> {
     })
 }
 
-/// Addresses of every form, with the context's or the link's octets in them where `pick` says so.
+/// Addresses of every form, with the context's or the link's bytes in them where `pick` says so.
 fn address(mac: Address, contexts: Contexts) -> impl Strategy<Value = Ipv6Addr> {
     let prefix = any::<prop::sample::Index>().prop_map(move |index| {
         let all: Vec<_> = contexts.iter().map(|(_, context)| (context.prefix(), context.len())).collect();
@@ -520,7 +520,7 @@ proptest! {
 
     /// smoltcp 0.14 has no contexts to write, no traffic class and no flow label, takes every
     /// address of fe80::/10 for one of fe80::/64, and says a whole multicast address in the mode of
-    /// one octet; all else is the same.
+    /// one byte; all else is the same.
     #[test]
     fn smoltcp_writes_and_reads_the_same((header, link, _) in any_header()) {
         let of = |address: Ipv6Addr, prefix: Ipv6Addr, len: u32| (address.to_bits() ^ prefix.to_bits()) >> (128 - len) == 0;

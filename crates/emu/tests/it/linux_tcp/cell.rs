@@ -184,7 +184,7 @@ impl Cell {
         let both = self.asks_for_ecn() && answers;
         match (self.condition, self.opener) {
             (Condition::Filter, _) => [false; 2],
-            // Our end knows from the second SYN that the kernel has given up.
+            // Our end knows from the second SYN that the kernel has abandoned.
             (Condition::LostAnswer, Opener::Kernel) => [false; 2],
             // The kernel goes by our first SYN. The second one forbids us to send ECT (RFC 3168
             // section 6.1.1).
@@ -220,7 +220,7 @@ impl Cell {
         }
     }
 
-    /// Octets that a receiver holds where it shall be few.
+    /// Bytes that a receiver holds where it shall be few.
     pub(crate) fn receive_buffer(&self) -> Option<u32> {
         (self.condition == Condition::SmallWindows).then_some(8192)
     }

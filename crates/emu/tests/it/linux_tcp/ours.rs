@@ -1,4 +1,4 @@
-//! Our end of a connection: sends octets, compares what comes with others, closes.
+//! Our end of a connection: sends bytes, compares what comes with others, closes.
 
 use std::sync::mpsc::Sender;
 

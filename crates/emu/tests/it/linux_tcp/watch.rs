@@ -28,7 +28,7 @@ pub(crate) struct Seen {
     pub(crate) false_claims: u64,
     pub(crate) ecn: SeenEcn,
     pub(crate) dsack: SeenDsack,
-    /// Behind the last octet that has come.
+    /// Behind the last byte that has come.
     heard: Option<SeqNumber>,
     /// Behind the last byte that it has sent.
     sent: Option<SeqNumber>,

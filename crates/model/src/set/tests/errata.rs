@@ -17,7 +17,7 @@ fn totals(transfer: &Transfer) -> Vec<f64> {
 
 /// 62 segments over one path; the errata do not say which. A difference of 0.5 s needs ten stalls
 /// of 50 ms (K = 11), which s = 2, W_0 = 1 give with W_sst = 8; 0.566 s then asks for 550 kbit/s at
-/// 81 octets.
+/// 81 bytes.
 fn ten_stalls() -> Transfer {
     let path = Path::new(0.010, 0.025, 550e3);
     let window = Window { ssthresh: 8.0, ..Window::default() };

@@ -129,7 +129,7 @@ pub(crate) struct Seat {
 }
 
 impl Seat {
-    /// There is something to read, `most` octets perhaps: so many may be read now. If none, it
+    /// There is something to read, `most` bytes perhaps: so many may be read now. If none, it
     /// waits for its turn until [`Seat::due`].
     pub(crate) fn ask(&mut self, now: Instant, most: u64) -> u64 {
         let mut state = self.intake.state();
@@ -150,7 +150,7 @@ impl Seat {
         octets
     }
 
-    /// Octets that were not there to be read.
+    /// Bytes that were not there to be read.
     pub(crate) fn give_back(&mut self, octets: u64) {
         let mut state = self.intake.state();
         let State { mesh, nodes, .. } = &mut *state;

@@ -18,7 +18,7 @@ pub(crate) struct Outflow {
     /// Bits per second to each gateway.
     each: Option<u64>,
     gateways: BTreeMap<SocketAddr, Bucket>,
-    /// The most octets in a chunk.
+    /// The most bytes in a chunk.
     unit: u64,
     /// Whose turn it is where there is not one chunk for each.
     turn: usize,
@@ -39,7 +39,7 @@ impl Outflow {
         Some(self.gateways.entry(gateway).or_insert_with(|| Bucket::new(now, each)))
     }
 
-    /// Octets are handed to a gateway.
+    /// Bytes are handed to a gateway.
     pub(crate) fn charge(&mut self, now: Instant, gateway: SocketAddr, octets: u64) {
         if let Some(bucket) = self.gateway(now, gateway) {
             bucket.charge(now, octets);

@@ -127,7 +127,7 @@ fn a_sink_that_fails_is_no_delivery() {
     });
 }
 
-/// All octets have arrived, and the end fails; the next sender in the queue is served after that.
+/// All bytes have arrived, and the end fails; the next sender in the queue is served after that.
 #[test]
 fn a_sink_that_fails_at_the_end_says_why_and_serves_the_next() {
     on_one_thread(async {

@@ -146,7 +146,7 @@ fn compare(name: &str, paths: &[Path], limits: &Limits) {
     );
 }
 
-/// Octets that one connection on each of the first paths has brought within [`span`], all at once.
+/// Bytes that one connection on each of the first paths has brought within [`span`], all at once.
 fn plain(paths: &Paths, number: usize) -> Vec<u64> {
     let listeners: Vec<TcpListener> = paths.far(|| {
         paths.addresses().take(number).map(|ip| TcpListener::bind((ip, 0)).expect("a port")).collect()
@@ -192,7 +192,7 @@ fn plain(paths: &Paths, number: usize) -> Vec<u64> {
     })
 }
 
-/// How many seconds so many octets take by MPTCP, from the call to the far end's word that all is
+/// How many seconds so many bytes take by MPTCP, from the call to the far end's word that all is
 /// there.
 fn multipath(paths: &Paths, octets: u64) -> f64 {
     let socket = || {

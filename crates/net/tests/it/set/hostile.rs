@@ -439,7 +439,7 @@ enum Attack {
     HalfGreeting,
     /// The beginning of a session, and no more.
     HalfJoin,
-    /// A greeting, an octet at a time: it takes longer than anybody waits for one.
+    /// A greeting, a byte at a time: it takes longer than anybody waits for one.
     Slowly,
     /// A greeting of somebody unknown.
     Stranger,

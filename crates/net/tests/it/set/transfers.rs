@@ -8,7 +8,7 @@ use anabranch_net::set::{Push, PushFile};
 
 use super::world::*;
 
-/// A file through so many gateways; how many octets each session was given.
+/// A file through so many gateways; how many bytes each session was given.
 async fn deliver(ip: IpAddr, octets: usize, gateways: usize) -> Vec<u64> {
     let gateways: Vec<Running> = (0..gateways).map(|_| gateway(ip)).collect();
     let node = node(ip, &gateways.iter().collect::<Vec<_>>());

@@ -30,7 +30,7 @@ pub(crate) struct Kept {
     pub(crate) digest: Option<[u8; 32]>,
     /// It takes nothing.
     pub(crate) refuses: Option<RefuseReason>,
-    /// It fails once it has so many octets.
+    /// It fails once it has so many bytes.
     pub(crate) fails_at: Option<usize>,
     /// What it says to a whole file.
     pub(crate) end: Option<io::ErrorKind>,

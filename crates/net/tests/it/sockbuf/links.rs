@@ -53,7 +53,7 @@ struct Outcome {
     counters: Counters,
 }
 
-/// The most that all sockets together ever had, octets.
+/// The most that all sockets together ever had, bytes.
 #[derive(Clone, Copy, Debug, Default)]
 struct Peak {
     /// SO_SNDBUF.
@@ -220,7 +220,7 @@ async fn transfer(
     }
 }
 
-/// When it is, and octets that have come by then: in any order, and in order.
+/// When it is, and bytes that have come by then: in any order, and in order.
 fn mark(sink: &Sink, clock: Clock) -> (Instant, [u64; 2]) {
     (clock.now(), [sink.arrived(), sink.in_order()])
 }

@@ -1,4 +1,4 @@
-//! One stream of octets over several TCP connections, as simply as that can be: whichever socket
+//! One stream of bytes over several TCP connections, as simply as that can be: whichever socket
 //! has room takes the next chunk, and the other end puts them in order. SET does more; what is
 //! tested here are the buffers below.
 
@@ -11,11 +11,11 @@ use std::sync::{Mutex, PoisonError};
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
 
-/// Octets of a chunk.
+/// Bytes of a chunk.
 const CHUNK: usize = 8192;
 /// Each chunk begins with its place in the stream.
 const HEADER: usize = 8;
-/// Octets of the stream come again after so many: no multiple of a chunk.
+/// Bytes of the stream come again after so many: no multiple of a chunk.
 const CYCLE: usize = 65_521;
 
 /// The sender's end.
@@ -49,7 +49,7 @@ impl Source {
         self.stopped.store(true, Ordering::Relaxed);
     }
 
-    /// Octets that were given to sockets.
+    /// Bytes that were given to sockets.
     pub(crate) fn sent(&self) -> u64 {
         self.next.load(Ordering::Relaxed)
     }
@@ -80,12 +80,12 @@ impl Source {
 }
 
 impl Sink {
-    /// Octets that have come in order.
+    /// Bytes that have come in order.
     pub(crate) fn in_order(&self) -> u64 {
         self.in_order.load(Ordering::Relaxed)
     }
 
-    /// Octets that have come.
+    /// Bytes that have come.
     pub(crate) fn arrived(&self) -> u64 {
         self.arrived.load(Ordering::Relaxed)
     }
