@@ -1,4 +1,4 @@
-//! Bytes to meaning.
+//! Parses messages.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -10,26 +10,26 @@ use super::{
 };
 use crate::reader::Reader;
 
-/// A message that was read.
+/// The result of [`parse`].
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Parsed {
-    /// What it says.
+    /// The message.
     pub message: Message,
-    /// Extensions that were skipped, since their type is not known here.
+    /// Number of extensions skipped because their type is unknown.
     pub unknown_extensions: usize,
 }
 
-/// Which field a message was refused for.
+/// The field that made [`parse`] refuse a message.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum Field {
-    /// The type: not one of the four, and such a message is ignored, or not there.
+    /// The type is missing or unknown. RFC 3561 has a receiver ignore unknown types.
     Kind,
-    /// The message is shorter than its type says.
+    /// The message is shorter than its type requires.
     Body,
-    /// The number of destinations of a route error: none, or more than there are bytes for.
+    /// The number of destinations in a route error is 0, or exceeds the bytes that follow.
     Destinations,
-    /// An extension runs past the end, has a wrong length, or may not be skipped and is not known.
+    /// An extension runs past the end, has a wrong length, or is unknown and must not be skipped.
     Extension,
 }
 
@@ -44,18 +44,17 @@ impl fmt::Display for Field {
     }
 }
 
-/// Bytes that are not an AODV message that is understood.
+/// The bytes are not a valid AODV message.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, thiserror::Error)]
 #[error("bad {field} at octet {offset} of an AODV message")]
 pub struct ParseError {
-    /// The field that is wrong or cut off.
+    /// The invalid or truncated field.
     pub field: Field,
-    /// Where that field begins.
+    /// Offset of that field in bytes.
     pub offset: usize,
 }
 
-/// Reads the UDP payload `octets`. Reserved bits are not looked at, nor is what follows an error or
-/// an RREP-ACK.
+/// Parses a UDP payload. Ignores reserved bits and any bytes after an RERR or an RREP-ACK.
 pub fn parse(octets: &[u8]) -> Result<Parsed, ParseError> {
     let mut reader = Reader::new(octets);
     let kind = reader.u8().ok_or(ParseError { field: Field::Kind, offset: 0 })?;
@@ -66,7 +65,8 @@ pub fn parse(octets: &[u8]) -> Result<Parsed, ParseError> {
             let extensions = read_extensions(&mut reader)?;
             Ok(Parsed {
                 message: Message::Request(request),
-                // The Hello interval belongs to RREPs.
+                // The Hello interval belongs to RREPs, so an RREQ that has one counts it as
+                // unknown.
                 unknown_extensions: extensions.unknown + usize::from(extensions.hello_interval.is_some()),
             })
         }
@@ -143,7 +143,7 @@ struct Extensions {
     unknown: usize,
 }
 
-/// Of two extensions of one type the last counts.
+/// If a type occurs twice, the last extension wins.
 fn read_extensions(reader: &mut Reader<'_>) -> Result<Extensions, ParseError> {
     let mut extensions = Extensions { hello_interval: None, unknown: 0 };
     while !reader.rest().is_empty() {
