@@ -76,15 +76,15 @@ pub struct RouteRequest {
     pub destination_only: bool,
     /// Hops from the originator to the node that sends this copy.
     pub hop_count: u8,
-    /// RREQ ID: names the request together with the originator's address.
+    /// RREQ ID: identifies the request together with the originator's address.
     pub id: u32,
-    /// Whom a route is wanted to.
+    /// Destination of the requested route.
     pub destination: Ipv4Addr,
-    /// The newest that is known of the destination; `None` is U, unknown.
+    /// The newest sequence number known for the destination; `None` sets U (unknown).
     pub destination_sequence: Option<SequenceNumber>,
-    /// Who wants it.
+    /// Node that requests the route.
     pub originator: Ipv4Addr,
-    /// The originator's own.
+    /// The originator's own sequence number.
     pub originator_sequence: SequenceNumber,
 }
 
@@ -97,18 +97,17 @@ pub struct RouteReply {
     pub acknowledge: bool,
     /// Prefix length of a route to a subnet, 0 to 31 bits; 0 means a route to one host (section 7).
     pub prefix_size: u8,
-    /// Hops from the node that sends this to the destination.
+    /// Hops from the node that sends this copy to the destination.
     pub hop_count: u8,
-    /// Whom the route leads to.
+    /// Destination of the route.
     pub destination: Ipv4Addr,
-    /// The destination's.
+    /// The destination's sequence number.
     pub destination_sequence: SequenceNumber,
-    /// Who asked for the route.
+    /// Node that requested the route.
     pub originator: Ipv4Addr,
-    /// How long the route is good, in milliseconds.
+    /// Lifetime of the route in milliseconds.
     pub lifetime: u32,
-    /// How long it is from one Hello of the sender to the next, in milliseconds: an extension
-    /// (section 9.1).
+    /// Interval between Hello messages of the sender, in milliseconds: an extension (section 9.1).
     pub hello_interval: Option<u32>,
 }
 

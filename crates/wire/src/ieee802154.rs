@@ -20,8 +20,8 @@ pub use csl::{Csl, ENH_ACK_LEN, WAKEUP_LEN, emit_enh_ack, emit_version_2, emit_w
 pub use fcs::{Fcs, fcs};
 pub use frame::{EmitError, Field, Frame, ParseError, emit, emit_ack, parse};
 
-/// The most bytes of payload that a frame of version 0 has: aMaxMACSafePayloadSize (IEEE
-/// 802.15.4-2006 table 85). A longer payload makes it version 1.
+/// Largest payload of a version 0 frame in bytes: aMaxMACSafePayloadSize (IEEE 802.15.4-2006 table
+/// 85). A longer payload makes the frame version 1.
 pub const MAX_SAFE_PAYLOAD: usize = 102;
 
 /// A link-layer address. Ordered as numbers, short addresses first.

@@ -1,9 +1,9 @@
-//! The TCP segment (RFC 9293 section 3.1) with the options that this project speaks: maximum
-//! segment size, window scale and timestamps (RFC 7323), SACK (RFC 2018), Multipath TCP (RFC 8684,
-//! in [`crate::mptcp`]).
+//! The TCP segment (RFC 9293 section 3.1) with the options that this project supports: maximum
+//! segment size, window scale and timestamps (RFC 7323), SACK (RFC 2018) and Multipath TCP (RFC
+//! 8684, in [`crate::mptcp`]).
 //!
-//! A [`Segment`] is meaning, not bytes: simulated links carry it as it stands, and [`crate::ip`]
-//! turns it into the true bytes for a capture, a TUN device or a radio.
+//! A [`Segment`] is a parsed value. Simulated links pass it on unchanged; [`crate::ip`] encodes it
+//! for a capture, a TUN device or a radio.
 
 use core::fmt;
 use core::ops::{Add, AddAssign, Sub};
@@ -13,10 +13,10 @@ use bytes::Bytes;
 use crate::ecn::Ecn;
 use crate::mptcp::Mptcp;
 
-/// A sequence number: modulo 2^32, so it has no order of its own (RFC 9293 section 3.4).
+/// A sequence number, modulo 2^32. Sequence numbers have no total order (RFC 9293 section 3.4).
 ///
-/// Compare with [`SeqNumber::lt`] and its kin, which are right while the two are less than 2^31
-/// apart, or subtract.
+/// Compare with [`SeqNumber::lt`] and its siblings, which are right while the two numbers are less
+/// than 2^31 apart, or with [`SeqNumber::distance`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct SeqNumber(pub u32);
 
@@ -33,7 +33,7 @@ impl SeqNumber {
         self.distance(other) < 0
     }
 
-    /// `self` comes before `other` or is it.
+    /// `self` comes before `other` or equals it.
     #[inline]
     pub const fn le(self, other: Self) -> bool {
         self.distance(other) <= 0
@@ -45,7 +45,7 @@ impl SeqNumber {
         self.distance(other) > 0
     }
 
-    /// `self` comes after `other` or is it.
+    /// `self` comes after `other` or equals it.
     #[inline]
     pub const fn ge(self, other: Self) -> bool {
         self.distance(other) >= 0
@@ -99,12 +99,13 @@ impl fmt::Display for SeqNumber {
     }
 }
 
-/// The control bits (RFC 9293 section 3.1, with ECE and CWR of RFC 3168), at their places in byte 13.
+/// The control bits (RFC 9293 section 3.1, with ECE and CWR of RFC 3168), at their positions in
+/// byte 13.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Flags(pub u8);
 
 impl Flags {
-    /// No more data from the sender.
+    /// The sender has no more data.
     pub const FIN: Self = Self(0x01);
     /// Synchronise sequence numbers.
     pub const SYN: Self = Self(0x02);
@@ -121,7 +122,7 @@ impl Flags {
     /// Congestion window reduced.
     pub const CWR: Self = Self(0x80);
 
-    /// All bits of `other` are set.
+    /// True if all bits of `other` are set.
     #[inline]
     pub const fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
@@ -133,7 +134,7 @@ impl Flags {
         Self(self.0 & !other.0)
     }
 
-    /// The bits of both.
+    /// The union of the bits.
     #[inline]
     pub const fn with(self, other: Self) -> Self {
         Self(self.0 | other.0)
@@ -141,7 +142,7 @@ impl Flags {
 }
 
 impl fmt::Debug for Flags {
-    /// tcpdump's letters: `S`, `F`, `R`, `P`, `.` for ACK, `U`, `E`, `W`.
+    /// Formats the bits as tcpdump does: `S`, `F`, `R`, `P`, `.` for ACK, `U`, `E`, `W`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let letters = [
             (Self::SYN, 'S'),
@@ -175,15 +176,15 @@ pub struct SackBlocks {
 }
 
 impl SackBlocks {
-    /// Three blocks fit beside timestamps in the 40 bytes of options; no more are ever sent or
-    /// read.
+    /// Three blocks fit beside timestamps in the 40 bytes of options; further blocks are never sent
+    /// or read.
     pub const MAX: usize = 3;
 
-    /// None.
+    /// No blocks.
     pub const EMPTY: Self =
         Self { len: 0, blocks: [SackBlock { left: SeqNumber(0), right: SeqNumber(0) }; Self::MAX] };
 
-    /// Appends a block; false, and nothing done, if it is full.
+    /// Appends a block. Returns false and changes nothing if three blocks are present.
     pub fn push(&mut self, block: SackBlock) -> bool {
         let Some(slot) = self.blocks.get_mut(usize::from(self.len)) else { return false };
         *slot = block;
@@ -197,7 +198,7 @@ impl SackBlocks {
         &self.blocks[..usize::from(self.len)]
     }
 
-    /// True without a block.
+    /// True without blocks.
     #[inline]
     pub const fn is_empty(&self) -> bool {
         self.len == 0
@@ -205,7 +206,7 @@ impl SackBlocks {
 }
 
 impl FromIterator<SackBlock> for SackBlocks {
-    /// Takes the first [`SackBlocks::MAX`].
+    /// Collects the first [`SackBlocks::MAX`] blocks.
     fn from_iter<I: IntoIterator<Item = SackBlock>>(iter: I) -> Self {
         let mut all = Self::EMPTY;
         for block in iter.into_iter().take(Self::MAX) {
@@ -226,7 +227,7 @@ impl fmt::Debug for SackBlocks {
 pub struct Timestamps {
     /// TSval: the sender's timestamp clock.
     pub value: u32,
-    /// TSecr: the most recent TSval of the other side.
+    /// TSecr: the most recent TSval received from the other side.
     pub echo: u32,
 }
 
@@ -246,12 +247,12 @@ pub struct Options {
 }
 
 impl Options {
-    /// Bytes that the options take in the header, padding included; a multiple of 4.
+    /// Length of the options in the header in bytes, padding included; a multiple of 4.
     pub const fn wire_len(&self) -> usize {
         self.bare_len().next_multiple_of(4)
     }
 
-    /// Without the padding.
+    /// Length of the options in bytes without padding.
     pub(crate) const fn bare_len(&self) -> usize {
         let mut n = 0;
         if self.mss.is_some() {
@@ -279,26 +280,26 @@ pub const MAX_OPTIONS_LEN: usize = 40;
 /// A TCP segment: header, options, payload.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Segment {
-    /// Port of the sender.
+    /// Source port.
     pub src_port: u16,
-    /// Port of the receiver.
+    /// Destination port.
     pub dst_port: u16,
     /// Sequence number of the first byte (of the SYN, if set).
     pub seq: SeqNumber,
-    /// The next byte that the sender expects, if [`Flags::ACK`] is set.
+    /// The next sequence number that the sender expects, if [`Flags::ACK`] is set.
     pub ack: SeqNumber,
     /// Control bits.
     pub flags: Flags,
-    /// The window field as it stands in the header: scaled unless the segment is a SYN.
+    /// The window field of the header: scaled unless the segment is a SYN.
     pub window: u16,
     /// Options.
     pub options: Options,
     /// The options of Multipath TCP.
     pub mptcp: Mptcp,
-    /// The bytes carried.
+    /// The payload.
     pub payload: Bytes,
-    /// The ECN bits of the IP header around it (RFC 3168 section 5). They are not of the segment,
-    /// but what is done with them is.
+    /// The ECN bits of the IP header (RFC 3168 section 5). They are not part of the segment, but
+    /// TCP reacts to them.
     pub ecn: Ecn,
 }
 
@@ -311,7 +312,7 @@ impl Segment {
             + u32::from(self.flags.contains(Flags::FIN))
     }
 
-    /// It acknowledges and does nothing else; what it says of ECN (RFC 3168) does not count.
+    /// True if the segment only acknowledges; its ECN bits (RFC 3168) do not matter.
     #[inline]
     pub fn is_pure_ack(&self) -> bool {
         let notes = Flags::ECE.with(Flags::CWR);

@@ -1,4 +1,4 @@
-//! Meaning to bytes.
+//! Writes messages.
 
 use alloc::vec::Vec;
 use core::net::{IpAddr, SocketAddr};
@@ -10,8 +10,8 @@ use super::message::{
 };
 use super::varint;
 
-/// Appends `message` to `out`. Rows, neighbours and ranges past their limits are left out, and so
-/// is a manifest that is too long.
+/// Appends `message` to `out`. Rows, neighbours and ranges past their limits are omitted, and so is
+/// a manifest that is too long.
 pub fn encode(message: &Message, out: &mut Vec<u8>) {
     match message {
         Message::Request(m) => {
@@ -60,9 +60,9 @@ pub fn encode(message: &Message, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends the header of a data chunk of `length` bytes at `offset`; the bytes follow it on the
-/// stream. `expected` is where the session's previous chunk ended. In the paper's layout a chunk
-/// has at most 65535 bytes and the sequence number is the offset's low 32 bits.
+/// Appends the header of a data chunk of `length` bytes at `offset`; the caller appends the bytes.
+/// `expected` is the end of the session's previous chunk. In the paper's layout a chunk has at most
+/// 65535 bytes, and the sequence number is the low 32 bits of the offset.
 pub fn data_header(
     layout: Layout,
     addresses: &PaperAddresses,

@@ -6,7 +6,7 @@ use super::context::{Context, Contexts};
 use super::input::{DecompressError, Field, Input};
 use crate::ieee802154::Address;
 
-/// How an address is said.
+/// An encoded address.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Said {
     /// SAM or DAM, two bits.
@@ -30,7 +30,7 @@ impl Said {
         self
     }
 
-    /// What is carried in-line, at most 16 bytes.
+    /// The bytes carried in-line, at most 16.
     pub(super) fn inline(&self) -> &[u8] {
         &self.octets[..self.len]
     }
@@ -39,14 +39,15 @@ impl Said {
 /// The shortest ways to say an address.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shortest {
-    /// Without a context other than 0, which has to be named.
+    /// Shortest without a context other than 0. Other contexts cost a byte for their number.
     pub(super) unnamed: Said,
-    /// With any.
+    /// Shortest with any context.
     pub(super) any: Said,
 }
 
 impl Shortest {
-    /// Of equals the first is kept: stateless, then the contexts by number.
+    /// Offers an encoding. Of equally short ones the first is kept: stateless, then contexts by
+    /// number.
     fn offer(&mut self, said: Said) {
         if said.len < self.any.len {
             self.any = said;
@@ -57,7 +58,7 @@ impl Shortest {
     }
 }
 
-/// A source address, or a destination that is not multicast.
+/// Encodes a source address, or a destination that is not multicast.
 fn unicast(address: Ipv6Addr, mac: Address, contexts: &Contexts) -> Shortest {
     let full = Said::new(FULL, false, 0).carrying(&address.octets());
     let mut shortest = Shortest { unnamed: full, any: full };
@@ -72,8 +73,8 @@ fn unicast(address: Ipv6Addr, mac: Address, contexts: &Contexts) -> Shortest {
     shortest
 }
 
-/// The shortest mode in which `address` is made of `prefix`, and the bytes of its end that are
-/// carried.
+/// The shortest mode that derives `address` from `prefix`, and the number of its last bytes carried
+/// in-line.
 fn derived(address: Ipv6Addr, mac: Address, prefix: &Context) -> Option<(u8, usize)> {
     let low = address.to_bits() as u64;
     [(ELIDED, 0, iid(mac)), (SHORT, 2, iid_of_short(low as u16)), (IID, 8, low)]
@@ -116,7 +117,7 @@ fn multicast(address: Ipv6Addr, contexts: &Contexts) -> Shortest {
     shortest
 }
 
-/// Reads a source address; `context` is what SCI names.
+/// Reads a source address; `context` is the one that SCI selects.
 pub(super) fn read_source(
     input: &mut Input<'_>,
     [stateful, mode]: [u8; 2],
@@ -129,7 +130,7 @@ pub(super) fn read_source(
     read_unicast(input, [stateful, mode], context, mac)
 }
 
-/// Reads a destination that is not multicast; `context` is what DCI names.
+/// Reads a destination that is not multicast; `context` is the one that DCI selects.
 pub(super) fn read_unicast(
     input: &mut Input<'_>,
     [stateful, mode]: [u8; 2],
@@ -150,7 +151,7 @@ pub(super) fn read_unicast(
     Ok(prefix.address(iid))
 }
 
-/// Reads a multicast destination; `context` is what DCI names.
+/// Reads a multicast destination; `context` is the one that DCI selects.
 pub(super) fn read_multicast(
     input: &mut Input<'_>,
     [stateful, mode]: [u8; 2],
@@ -167,7 +168,8 @@ pub(super) fn read_multicast(
             [a[15]] = input.take(Field::Address)?;
         }
         (true, MULTICAST_PREFIX) => {
-            // A prefix of such an address has at most 64 bits (RFC 3306 section 4).
+            // The prefix of a unicast-prefix-based multicast address has at most 64 bits (RFC 3306
+            // section 4).
             let context = context.filter(|context| context.len() <= 64).ok_or(input.error(Field::Context))?;
             [a[1], a[2], a[12], a[13], a[14], a[15]] = input.take(Field::Address)?;
             a[3] = context.len();
@@ -178,7 +180,7 @@ pub(super) fn read_multicast(
     Ok(Ipv6Addr::from_octets(a))
 }
 
-/// The interface identifier of a MAC address (RFC 6282 section 3.2.2): of an EUI-64, with its
+/// The interface identifier of a MAC address (RFC 6282 section 3.2.2): the EUI-64 with its
 /// universal/local bit inverted (RFC 4291 appendix A).
 const fn iid(mac: Address) -> u64 {
     match mac {
@@ -197,7 +199,7 @@ const FULL: u8 = 0;
 const IID: u8 = 1;
 const SHORT: u8 = 2;
 const ELIDED: u8 = 3;
-// DAM of a multicast destination: the bits that are carried; with DAC the prefix is a context's.
+// DAM of a multicast destination: the bits carried in-line; with DAC a context supplies the prefix.
 const MULTICAST_48: u8 = 1;
 const MULTICAST_32: u8 = 2;
 const MULTICAST_8: u8 = 3;

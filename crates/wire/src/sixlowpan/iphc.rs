@@ -8,12 +8,12 @@ use super::input::{DecompressError, Field, Input};
 use super::{Ipv6Header, Link};
 use crate::ip::Protocol;
 
-/// The three high bits of the first byte.
+/// The three high bits of the first byte of LOWPAN_IPHC.
 pub(super) const DISPATCH: u8 = 0b011;
-/// The whole first byte where an IPv6 packet follows as it is (RFC 4944 figure 2).
+/// The first byte before an uncompressed IPv6 packet (RFC 4944 figure 2).
 pub(super) const UNCOMPRESSED: u8 = 0x41;
 
-/// A compressed IPv6 header: the two bytes of LOWPAN_IPHC and what follows them.
+/// A compressed IPv6 header: the two bytes of LOWPAN_IPHC and the in-line fields.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Iphc {
     base: [u8; 2],
@@ -26,7 +26,7 @@ pub(super) struct Iphc {
     dst: Said,
 }
 
-/// Whether the header that follows is LOWPAN_NHC; if not, its number is carried in-line.
+/// Whether the next header is compressed by LOWPAN_NHC; otherwise its number is carried in-line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Next {
     Inline,
@@ -67,8 +67,8 @@ impl Iphc {
         iphc
     }
 
-    /// The traffic class goes with congestion notification first, so that it can be sent without
-    /// the other.
+    /// Encodes traffic class and flow label. The ECN bits come first, so that they can be sent
+    /// without the differentiated services bits.
     fn traffic(&mut self, class: u8, flow: u32) {
         let [_, high, middle, low] = flow.to_be_bytes();
         let class = class.rotate_right(2);
@@ -93,7 +93,7 @@ impl Iphc {
         self.fields_len = end;
     }
 
-    /// Bytes, 2 to 41.
+    /// Length in bytes, 2 to 41.
     pub(super) fn len(&self) -> usize {
         let addresses = self.src.inline().len() + self.dst.inline().len();
         self.base.len() + usize::from(self.context.is_some()) + self.fields_len + addresses
@@ -108,7 +108,7 @@ impl Iphc {
     }
 }
 
-/// Reads the header. Where LOWPAN_NHC follows, the next header is not known yet, and is said to be
+/// Reads the header. If LOWPAN_NHC follows, the next header is not yet known and is set to
 /// Hop-by-Hop.
 pub(super) fn read(
     input: &mut Input<'_>,
@@ -139,7 +139,7 @@ pub(super) fn read(
     Ok((Ipv6Header { src, dst, traffic_class, flow_label, next_header, hop_limit }, next))
 }
 
-/// Traffic class and flow label, said in the form `tf`.
+/// Reads traffic class and flow label in the form that `tf` selects.
 fn read_traffic(input: &mut Input<'_>, tf: u8) -> Result<(u8, u32), DecompressError> {
     let (class, flow) = match tf {
         0 => {
@@ -156,13 +156,13 @@ fn read_traffic(input: &mut Input<'_>, tf: u8) -> Result<(u8, u32), DecompressEr
     Ok((class.rotate_left(2), u32::from_be_bytes(flow) & FLOW_LABEL))
 }
 
-/// What HLIM 1, 2 and 3 stand for.
+/// Hop limits that HLIM values 1, 2 and 3 stand for.
 const HOP_LIMITS: [u8; 3] = [1, 64, 255];
 const FLOW_LABEL: u32 = 0xf_ffff;
 
-// The first byte: where TF begins, and NH.
+// First byte: position of TF, and NH.
 const TF_SHIFT: u8 = 3;
 const NH: u8 = 1 << 2;
-// The second: CID and M.
+// Second byte: CID and M.
 const CID: u8 = 1 << 7;
 const M: u8 = 1 << 3;
