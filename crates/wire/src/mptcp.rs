@@ -234,7 +234,7 @@ impl Mptcp {
     /// No options.
     pub const NONE: Self = Self(Carried::Nothing);
 
-    /// Only a DSS.
+    /// Only a data sequence signal.
     #[inline]
     pub const fn dss_only(dss: Dss) -> Self {
         Self(Carried::Dss(dss))

@@ -176,31 +176,32 @@ impl fmt::Debug for Ranges {
 /// Sender to sink: open a stream (Connection Request, section 3.2.2).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Request {
-    /// The sender's version, 0..=15.
+    /// The sender's protocol version, 0..=15.
     pub version: u8,
-    /// This life of the sender.
+    /// The current run of the sender.
     pub incarnation: Incarnation,
-    /// The number of the first packet.
+    /// Number of the first packet.
     pub first: Seq,
     /// The sender's clock.
     pub time: TimeStamp,
-    /// Bytes of the longest datagram that the sender will send; the packet in which rates are
-    /// counted (erratum H7).
+    /// Length of the longest datagram that the sender will send, in bytes. The sink counts rates in
+    /// packets of this length (erratum H7).
     pub datagram: u16,
 }
 
 /// Sink to sender: the stream is open (Connection Reply).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Reply {
-    /// That of the request.
+    /// Incarnation of the request.
     pub incarnation: Incarnation,
-    /// What every later datagram of this stream bears.
+    /// Identifier that every later datagram of this stream carries.
     pub stream: StreamId,
-    /// The time stamp of the request, so that the sender measures the round trip on its own clock
-    /// (erratum H17).
+    /// Time stamp of the request, from which the sender measures the round-trip time on its own
+    /// clock (erratum H17).
     pub echo: TimeStamp,
-    /// The sink's estimate of the round trip, microseconds: twice the trip time of the request, as
-    /// the paper has it. Only a sender whose clock is synchronised with the sink's can use it.
+    /// The sink's estimate of the round-trip time in microseconds: twice the one-way delay of the
+    /// request, as in the paper. It is valid only if the clocks of sender and sink are
+    /// synchronised.
     pub rtt: u32,
 }
 

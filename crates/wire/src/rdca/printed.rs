@@ -43,9 +43,9 @@ const UNIT: u32 = 10;
 /// are completed to the nearest values.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Expected {
-    /// The sender's stream; 0 if it is not known.
+    /// Stream of the sender; 0 if unknown.
     pub stream: StreamId,
-    /// The next number.
+    /// The next packet number.
     pub seq: Seq,
     /// The sender's clock.
     pub time: TimeStamp,

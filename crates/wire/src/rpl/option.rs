@@ -93,7 +93,7 @@ pub struct SolicitedInformation {
 /// A prefix for the addresses of nodes (RFC 6550 section 6.7.10).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct PrefixInformation {
-    /// Bits of the prefix that count, at most 128.
+    /// Prefix length in bits, at most 128.
     pub prefix_len: u8,
     /// L: addresses with this prefix are on the link.
     pub on_link: bool,
@@ -101,9 +101,9 @@ pub struct PrefixInformation {
     pub autonomous: bool,
     /// R: the prefix field holds a whole address of the sender.
     pub router_address: bool,
-    /// Seconds; 4294967295 is forever.
+    /// Lifetime in seconds; 4294967295 is infinite.
     pub valid_lifetime: u32,
-    /// Seconds; 4294967295 is forever.
+    /// Lifetime in seconds; 4294967295 is infinite.
     pub preferred_lifetime: u32,
     /// The prefix, or the address of the sender.
     pub prefix: Ipv6Addr,

@@ -178,7 +178,7 @@ fn read_configuration(content: &[u8]) -> Option<ControlOption> {
     }))
 }
 
-/// There may be more bytes of the prefix than count, up to a whole address.
+/// The prefix field may be longer than the prefix length requires, up to 16 bytes.
 fn read_target(content: &[u8]) -> Option<ControlOption> {
     let [_flags, prefix_len, octets @ ..] = content else { return None };
     let mut prefix = [0; 16];

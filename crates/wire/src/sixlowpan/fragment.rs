@@ -156,7 +156,7 @@ pub enum SplitError {
     /// 8 bytes of the packet.
     #[error("frames with {room} octets of payload have no room for a datagram with {header_len} of headers")]
     Room {
-        /// Payload length in bytes that a frame has.
+        /// MAC payload of a frame in bytes.
         room: usize,
         /// Bytes of the compressed headers.
         header_len: usize,
