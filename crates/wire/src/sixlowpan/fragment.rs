@@ -158,7 +158,7 @@ pub enum SplitError {
     Room {
         /// MAC payload of a frame in bytes.
         room: usize,
-        /// Bytes of the compressed headers.
+        /// Length of the compressed headers in bytes.
         header_len: usize,
     },
 }
