@@ -42,7 +42,9 @@
 //! | [`row`], [`store`] | the result of a run, and its storage |
 //! | [`plan`], [`enough`] | which runs are due, and when a point has enough runs |
 //! | [`job`], [`execute`](mod@execute) | runs for other processes, and execution on all cores |
-//! | `table`, `series` | Arrow, Parquet and CSV tables, and time series of runs (feature `tables`, on by default) |
+//! | `table`, `series` | tables and time series of runs (feature `tables`, on by default) |
+//!
+//! Only `table` depends on Arrow, Parquet and CSV; `series` writes its files through it.
 
 #![forbid(unsafe_code)]
 

@@ -93,7 +93,7 @@ impl Values {
 impl Column {
     /// A column with one integer.
     pub(crate) fn number(name: &str, number: u64) -> Self {
-        // Seeds beyond the range of `Int64` are handled as in a table.
+        // A seed beyond the range of `Int64` becomes text, as in a table.
         let values = match i64::try_from(number) {
             Ok(number) => Values::Integers(vec![Some(number)]),
             Err(_) => Values::Texts(vec![Some(number.to_string())]),
