@@ -44,7 +44,7 @@ fn m6_the_mean_start_is_not_the_chain() {
     };
     rounds_to(mean(Rounding::Down).lost, "0.0022");
     assert!(mean(Rounding::Up).lost < exact.lost);
-    // For an even channel the two are one.
+    // For a constant channel both are equal.
     for busy in [0.0, 0.3, 1.0].map(Busy::Constant) {
         let exact = default_access(&busy, Reading::default());
         let start = StartPeriod::Mean(Rounding::Up);
@@ -73,7 +73,7 @@ fn m9_a_packet_is_served_once() {
     let wait = over(vec![node(10.0, 0.5)], Reading::default());
     let twice = over(vec![node(10.0, 0.5)], printed);
     rounds_to((twice.syn - wait.syn) * wait.forward[0].service, "1.000");
-    // Nobody else there: nothing to wait for.
+    // No other traffic, so nothing to wait for.
     assert_eq!(over(vec![node(0.0, 0.5)], Reading::default()).forward[0].wait, 0.0);
 }
 
