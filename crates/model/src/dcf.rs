@@ -96,7 +96,8 @@ impl Backoff {
         }
         let rest = match self.attempts {
             None => {
-                // Both sums are multiplied by (1 - p), so that the infinite sum stays finite at p = 1.
+                // Both sums are multiplied by (1 - p), so that the infinite sum stays finite at p
+                // = 1.
                 let sent = sent * (1.0 - p) + reached;
                 return sent / (slots * (1.0 - p) + reached * self.slots_at(last));
             }

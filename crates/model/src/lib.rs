@@ -6,7 +6,7 @@
 //! | [`set`] | latency of SET (section 5 of its paper, equations 1 to 16) |
 //! | [`dtc`] | bounds for chains that cache segments |
 //! | [`dcf`] | saturated stations of IEEE 802.11 |
-//! | [`mptcp`] | channel access, queues, round trips and schedule of Multipath TCP over IEEE 802.15.4 |
+//! | [`mptcp`] | channel access, queues and schedule of Multipath TCP over IEEE 802.15.4 |
 //! | [`sockbuf`] | control loop of the send buffer of a striped connection |
 //!
 //! All quantities are in SI units: seconds, bit/s, bytes, packets per second.
