@@ -232,8 +232,8 @@ fn ip<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Result<(), Err
         .env("LC_ALL", "C")
         .stdin(Stdio::null())
         .stdout(Stdio::null())
-        // Ctrl-C signals a whole process group. In a group of its own, `ip` survives it and can
-        // clean up.
+        // Ctrl-C signals a whole process group. In its own group, `ip` is not interrupted while it
+        // cleans up.
         .process_group(0)
         .output()
         .map_err(Error::NoIp)?;

@@ -25,7 +25,7 @@ pub(crate) enum Rest {
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Outcome {
     pub(crate) received: usize,
-    /// Position of the first wrong byte range.
+    /// Position of the first piece that differs.
     pub(crate) wrong: Option<usize>,
     /// The peer has closed its direction.
     pub(crate) peer_closed: bool,
