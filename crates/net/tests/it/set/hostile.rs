@@ -414,7 +414,7 @@ fn a_gateway_that_lies_costs_time_and_nothing_else() {
             let RefusedCounters { unasked, tampered, garbled, .. } = refused;
             let counted = match lie {
                 Lie::Swallow | Lie::Babble => 0,
-                // Depends on whether the previous transfer is still known.
+                // The announced transfer may be the previous one, whose keys may still exist.
                 Lie::Transfer => unasked + tampered,
                 // There is no session 1 of 1.
                 Lie::Session => tampered + garbled,
