@@ -15,9 +15,8 @@ pub(crate) type Name = (c_int, c_int);
 /// Reads an option into `buffer`, as much as fits. Returns the number of bytes read.
 pub(crate) fn read(fd: BorrowedFd<'_>, (level, name): Name, buffer: &mut [u8]) -> io::Result<usize> {
     let mut len = socklen_t::try_from(buffer.len()).unwrap_or(socklen_t::MAX);
-    // SAFETY: the descriptor is open as long as it is borrowed; the kernel writes at most `len`
-    // bytes to the buffer, which has that many, and the length to `len`. Bytes of any value are
-    // bytes.
+    // SAFETY: the descriptor stays open while it is borrowed. The kernel writes at most `len` bytes
+    // to the buffer, which has that many, and the actual length to `len`. Every byte value is valid.
     let answer = unsafe {
         libc::getsockopt(fd.as_raw_fd(), level, name, buffer.as_mut_ptr().cast(), ptr::from_mut(&mut len))
     };
@@ -36,8 +35,8 @@ pub(crate) fn read_int(fd: BorrowedFd<'_>, name: Name) -> io::Result<c_int> {
 /// Sets an integer option.
 pub(crate) fn write_int(fd: BorrowedFd<'_>, (level, name): Name, value: c_int) -> io::Result<()> {
     const LEN: socklen_t = size_of::<c_int>() as socklen_t;
-    // SAFETY: the descriptor is open as long as it is borrowed; the kernel reads the bytes of one
-    // integer, which is there.
+    // SAFETY: the descriptor stays open while it is borrowed. The kernel reads the bytes of one
+    // integer, `value`.
     let answer = unsafe { libc::setsockopt(fd.as_raw_fd(), level, name, ptr::from_ref(&value).cast(), LEN) };
     if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
@@ -46,8 +45,8 @@ pub(crate) fn write_int(fd: BorrowedFd<'_>, (level, name): Name, value: c_int) -
 pub(crate) fn queue(fd: BorrowedFd<'_>, request: c_ulong) -> io::Result<c_int> {
     debug_assert!([SIOCINQ, SIOCOUTQ, SIOCOUTQNSD].contains(&request));
     let mut value: c_int = 0;
-    // SAFETY: the descriptor is open as long as it is borrowed; these requests write one integer,
-    // for which there is room.
+    // SAFETY: the descriptor stays open while it is borrowed. These requests write one integer, for
+    // which `value` has room.
     let answer = unsafe { libc::ioctl(fd.as_raw_fd(), request as _, ptr::from_mut(&mut value)) };
     if answer == 0 { Ok(value) } else { Err(io::Error::last_os_error()) }
 }

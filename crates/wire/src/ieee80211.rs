@@ -15,13 +15,13 @@ pub mod radiotap;
 pub use fcs::fcs;
 pub use frame::{EmitError, Field, ParseError, emit, parse};
 
-/// Bytes of the frame check sequence, a CRC-32 (7.1.3.7).
+/// Length of the frame check sequence in bytes: a CRC-32 (7.1.3.7).
 pub const FCS_LEN: usize = 4;
-/// Bytes of an RTS (7.2.1.1).
+/// Length of an RTS in bytes (7.2.1.1).
 pub const RTS_LEN: usize = 16 + FCS_LEN;
-/// Bytes of a CTS (7.2.1.2).
+/// Length of a CTS in bytes (7.2.1.2).
 pub const CTS_LEN: usize = 10 + FCS_LEN;
-/// Bytes of an acknowledgement (7.2.1.3).
+/// Length of an acknowledgement in bytes (7.2.1.3).
 pub const ACK_LEN: usize = 10 + FCS_LEN;
 /// Bytes before the payload of a data frame: MAC header (7.2.2), LLC and SNAP.
 pub const DATA_HEADER_LEN: usize = 24 + 8;

@@ -37,7 +37,7 @@ impl Address {
     /// The broadcast address of the PAN.
     pub const BROADCAST: Self = Self::Short(0xffff);
 
-    /// Bytes of the address field.
+    /// Length of the address field in bytes.
     #[allow(clippy::len_without_is_empty, reason = "an address is never empty")]
     pub const fn len(self) -> usize {
         match self {

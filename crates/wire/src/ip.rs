@@ -25,11 +25,11 @@ pub use reassemble::{Reassembler, ReassemblyError, ReassemblyLimits};
 pub use tcp::{emit_tcp, has_unknown_tcp_options, parse_tcp};
 pub use udp::{UDP_HEADER_LEN, UdpDatagram, emit_udp, parse_udp};
 
-/// Bytes of an IPv4 header without options (RFC 791 section 3.1).
+/// Length of an IPv4 header without options in bytes (RFC 791 section 3.1).
 pub const IPV4_HEADER_LEN: usize = 20;
-/// Bytes of an IPv6 header (RFC 8200 section 3).
+/// Length of an IPv6 header in bytes (RFC 8200 section 3).
 pub const IPV6_HEADER_LEN: usize = 40;
-/// Bytes of the IPv6 Fragment header (RFC 8200 section 4.5).
+/// Length of the IPv6 Fragment header in bytes (RFC 8200 section 4.5).
 pub const IPV6_FRAGMENT_HEADER_LEN: usize = 8;
 
 /// The payload protocol: the protocol field of IPv4 and the last next-header field of IPv6, which

@@ -27,25 +27,25 @@ impl SeqNumber {
         self.0.wrapping_sub(other.0) as i32
     }
 
-    /// `self` comes before `other`.
+    /// True if `self` comes before `other`.
     #[inline]
     pub const fn lt(self, other: Self) -> bool {
         self.distance(other) < 0
     }
 
-    /// `self` comes before `other` or equals it.
+    /// True if `self` comes before `other` or equals it.
     #[inline]
     pub const fn le(self, other: Self) -> bool {
         self.distance(other) <= 0
     }
 
-    /// `self` comes after `other`.
+    /// True if `self` comes after `other`.
     #[inline]
     pub const fn gt(self, other: Self) -> bool {
         self.distance(other) > 0
     }
 
-    /// `self` comes after `other` or equals it.
+    /// True if `self` comes after `other` or equals it.
     #[inline]
     pub const fn ge(self, other: Self) -> bool {
         self.distance(other) >= 0
@@ -274,7 +274,7 @@ impl Options {
     }
 }
 
-/// Bytes that the 4-bit data offset leaves for options (RFC 9293 section 3.1).
+/// Number of bytes that the 4-bit data offset leaves for options (RFC 9293 section 3.1).
 pub const MAX_OPTIONS_LEN: usize = 40;
 
 /// A TCP segment: header, options, payload.
@@ -325,21 +325,21 @@ impl Segment {
         self.seq + self.seq_len()
     }
 
-    /// Bytes of the segment on the wire: 20, the options, the payload.
+    /// Length of the segment on the wire in bytes: 20, the options and the payload.
     #[inline]
     pub fn wire_len(&self) -> usize {
         20 + self.options_len() + self.payload.len()
     }
 
-    /// Bytes of all options with their padding; a multiple of 4. No more than [`MAX_OPTIONS_LEN`]
-    /// can be said.
+    /// Length of all options in bytes, padding included; a multiple of 4. More than
+    /// [`MAX_OPTIONS_LEN`] cannot be encoded.
     #[inline]
     pub fn options_len(&self) -> usize {
         (self.common_len() + self.mptcp.bare_len()).next_multiple_of(4)
     }
 
-    /// Bytes of the options that are not of Multipath TCP: with their own padding, unless only
-    /// without it there is room for all.
+    /// Length of the options other than Multipath TCP in bytes. They have their own padding, unless
+    /// all options fit only without it.
     pub(crate) fn common_len(&self) -> usize {
         let (padded, bare) = (self.options.wire_len(), self.options.bare_len());
         let multipath = self.mptcp.bare_len();

@@ -174,5 +174,5 @@ fn read_address(reader: &mut Reader<'_>) -> Option<Ipv4Addr> {
     reader.take::<4>().map(Ipv4Addr::from)
 }
 
-/// Bytes of one [`Unreachable`].
+/// Length of one [`Unreachable`] in bytes.
 const UNREACHABLE_LEN: usize = 8;

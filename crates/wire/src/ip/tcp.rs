@@ -12,7 +12,7 @@ use crate::ecn::Ecn;
 use crate::mptcp::{self, Mptcp};
 use crate::tcp::{Flags, MAX_OPTIONS_LEN, Options, SackBlock, Segment, SeqNumber, Timestamps};
 
-/// Bytes of a TCP header without options.
+/// Length of a TCP header without options in bytes.
 const TCP_HEADER_LEN: usize = 20;
 /// The no-operation option (RFC 9293 section 3.1).
 const NO_OPERATION: u8 = 1;

@@ -9,7 +9,7 @@ use super::emit::emit_header;
 use super::tcp::addresses;
 use super::{EmitError, Field, Header, ParseError, Protocol};
 
-/// Bytes of a UDP header.
+/// Length of a UDP header in bytes.
 pub const UDP_HEADER_LEN: usize = 8;
 /// Offsets of length and checksum in the UDP header.
 const LENGTH_OFFSET: usize = 4;

@@ -19,13 +19,13 @@ impl DataSeqNumber {
         self.0.wrapping_sub(other.0) as i64
     }
 
-    /// `self` comes before `other`.
+    /// True if `self` comes before `other`.
     #[inline]
     pub const fn lt(self, other: Self) -> bool {
         self.distance(other) < 0
     }
 
-    /// `self` comes before `other` or equals it.
+    /// True if `self` comes before `other` or equals it.
     #[inline]
     pub const fn le(self, other: Self) -> bool {
         self.distance(other) <= 0

@@ -36,12 +36,12 @@ impl Seq {
         self.0.wrapping_sub(other.0) as i32
     }
 
-    /// `self` comes before `other`.
+    /// True if `self` comes before `other`.
     pub const fn lt(self, other: Self) -> bool {
         self.distance(other) < 0
     }
 
-    /// `self` comes before `other` or equals it.
+    /// True if `self` comes before `other` or equals it.
     pub const fn le(self, other: Self) -> bool {
         self.distance(other) <= 0
     }

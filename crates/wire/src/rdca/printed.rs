@@ -24,7 +24,7 @@ use super::message::{
     Snack, StreamId, TimeStamp, flag,
 };
 
-/// Bytes of the header.
+/// Length of the header in bytes.
 pub(super) const HEADER: usize = 4;
 /// Length of a Connection Request and a Connection Reply (section 3.2.2) in bytes.
 const CONNECTION: usize = 24;

@@ -72,7 +72,7 @@ pub struct Request {
     /// The whole file follows on this stream in DATA messages, in addition to the sessions. Only
     /// valid with [`Plan::Stripe`] and at most [`MAX_COPY`] bytes.
     pub copy: bool,
-    /// Which file it is; without, what came of it once is no use to another transfer.
+    /// Identity of the file. Without it, another transfer cannot resume from the bytes of this one.
     pub file: Option<FileIdentity>,
     /// The signer's statement about the file, 1 to [`MAX_MANIFEST`] bytes; opaque to this crate.
     pub manifest: Option<Bytes>,

@@ -13,7 +13,7 @@ pub(super) struct Said {
     pub(super) mode: u8,
     /// SAC or DAC: a context is used, or the source is unspecified.
     pub(super) stateful: bool,
-    /// Which context; 0 where none is used.
+    /// Number of the context; 0 if none is used.
     pub(super) context: u8,
     octets: [u8; 16],
     len: usize,
@@ -36,7 +36,7 @@ impl Said {
     }
 }
 
-/// The shortest ways to say an address.
+/// The shortest encodings of an address.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shortest {
     /// Shortest without a context other than 0. Other contexts cost a byte for their number.
@@ -189,7 +189,7 @@ const fn iid(mac: Address) -> u64 {
     }
 }
 
-/// 0000:00ff:fe00:XXXX (RFC 6282 section 3.2.2).
+/// The interface identifier 0000:00ff:fe00:XXXX of a short address (RFC 6282 section 3.2.2).
 const fn iid_of_short(short: u16) -> u64 {
     0x0000_00ff_fe00_0000 | short as u64
 }
