@@ -32,6 +32,7 @@ struct Arena {
 
 impl Arena {
     fn allocate(&mut self, layout: Layout) -> *mut u8 {
+        // First fit is required: the bound in `sizes` relies on it.
         let octets = self.heap.allocate_first_fit(layout).map_or(ptr::null_mut(), NonNull::as_ptr);
         self.peak = self.peak.max(self.heap.used());
         octets

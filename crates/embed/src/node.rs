@@ -218,6 +218,8 @@ impl Node {
     fn reject(&mut self, now: Instant, slot: usize, stream: StreamId) -> Result<(), Error> {
         self.counters.rejected += 1;
         self.event(now, stream, |_| StreamEvent::Closed(StreamClose::Graceful))?;
+        // The receiver has already dropped the stream. The program learns it from an effect, which
+        // is polled first.
         self.slots[slot] = Slot::Condemned(stream);
         Ok(())
     }
@@ -317,6 +319,7 @@ impl Node {
     pub fn abort(&mut self, now: Instant) -> Result<(), Error> {
         match self.progress {
             Progress::Coming => {}
+            // END was polled, but effects that tell the sender are still pending.
             Progress::Ended => self.progress = Progress::Coming,
             Progress::Nothing | Progress::Published => return Err(Error::Offer),
         }
@@ -346,6 +349,8 @@ impl Node {
                 let digest: [u8; 32] = self.sha256.finalize_reset().into();
                 if file.digest == digest {
                     if let Some(admission) = &mut self.admission {
+                        // The manifest was checked when the file was offered; it may have expired
+                        // since.
                         if admission.has_expired() {
                             self.fail(abort::EXPIRED);
                             return self.poll();
@@ -387,6 +392,7 @@ impl Node {
             }
         }
         self.settled = true;
+        // The effects that tell the sender have now been polled.
         if self.progress == Progress::Ended {
             self.progress = Progress::Published;
         }

@@ -158,6 +158,7 @@ impl Guard {
     /// # Errors
     /// The node has not answered a greeting yet.
     pub fn session(shared: &Arc<SenderKeys>, gateway: PublicKey) -> Result<Self, Refused> {
+        // A session uses the keys of the handshake on the control stream.
         let keys = shared.transfer().ok_or(Refused::Unasked)?;
         Ok(Self::at(Stage::BeforeSetSyn { shared: Arc::clone(shared), gateway, keys }))
     }
@@ -231,6 +232,7 @@ impl Guard {
     pub fn write(&mut self, octets: Bytes) -> Result<(), Refused> {
         match &mut self.stage {
             Stage::Passing => self.hand_out(octets),
+            // The stream is about to be reset, so the bytes are dropped.
             Stage::Over => {}
             Stage::AwaitSetAck(noise) => {
                 let answer = greeting::message(noise, &octets)?;
@@ -304,6 +306,7 @@ impl Guard {
             return None;
         };
         let mut gathered = [0; MAX_PLAIN];
+        // Gather small writes of the machine into one record, which costs a length field and a tag.
         let most = self.most;
         let mut n = 0;
         while let Some(front) = self.plain.front_mut() {
@@ -332,6 +335,7 @@ impl Guard {
     /// # Errors
     /// The stream must be reset.
     pub fn read(&mut self, octets: Bytes) -> Result<Option<Bytes>, Refused> {
+        // Checked for every input, so that a revocation also ends streams that are already open.
         if self.member.as_ref().is_some_and(|member| member.is_revoked()) {
             self.stage = Stage::Over;
             return Err(Refused::Revoked);
@@ -342,6 +346,7 @@ impl Guard {
         self.frames.push(&octets);
         let mut plain = BytesMut::new();
         loop {
+            // If `advance` fails, the stream stays `Over` and accepts nothing more.
             let stage = std::mem::replace(&mut self.stage, Stage::Over);
             let (stage, more) = self.advance(stage, &mut plain)?;
             self.stage = stage;
@@ -421,6 +426,9 @@ impl Guard {
                     Beginning::Other => match take_join(frames)? {
                         None => (Stage::AwaitCaller(shared), false),
                         Some(join) => {
+                            // A JOIN comes from the gateway and proves nothing. The sender proves
+                            // itself by the first record, which opens only with the keys of its
+                            // transfer.
                             let keys = shared.of(join.transfer).ok_or(Refused::Unasked)?;
                             self.member = keys.member().cloned();
                             (Stage::AwaitProof { join, opener: keys.opener(join.session) }, true)
@@ -462,6 +470,8 @@ impl Guard {
                 if !opened.starts_with(&join_octets(join)) {
                     return Err(Refused::Tampered);
                 }
+                // A second sealer for a session number would reuse nonces, so a replayed session
+                // ends here.
                 let out = opener.keys().sealer(join.session).ok_or(Refused::Replayed)?;
                 append(plain, opened);
                 (Stage::Sealed(Sealed { out, into: opener }), true)
@@ -524,6 +534,7 @@ fn welcome(
     if !is_setsyn(setsyn) {
         return Err(Refused::Garbled);
     }
+    // Only after authentication: a stranger must not use up greeting numbers of a sender.
     if !door.admit(&sender, u64::from_be_bytes(*number)) {
         return Err(Refused::Replayed);
     }

@@ -286,6 +286,7 @@ impl<'w> Work<'w> {
                 return false;
             }
         };
+        // Later runs of the point share the first schema.
         let _ = stage.schema.set(row.schema.clone());
         if let Err(error) = self.sink().put(row, took) {
             self.fail(error);
@@ -345,6 +346,7 @@ struct Sink<'s> {
 impl Sink<'_> {
     fn put(&mut self, row: Row, took: Duration) -> Result<(), Error> {
         self.waiting.push(row);
+        // A write per row would dominate short runs. See [`GATHER`] for what a kill can lose.
         if took < GATHER && self.written.elapsed() < GATHER && self.waiting.len() < GATHERED {
             return Ok(());
         }

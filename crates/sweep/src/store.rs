@@ -191,6 +191,7 @@ impl Store {
         }
         let log = self.log.as_mut().expect("it was claimed above");
         let mut octets = Vec::new();
+        // Readers use only rows of their own build.
         log.writer.build(BUILD, &mut octets);
         new.iter().for_each(|row| log.writer.put(row, &mut octets));
         if let Err(error) = log.file.write_all(&octets) {
@@ -221,6 +222,7 @@ impl Store {
     }
 
     fn keep(&mut self, row: Row) {
+        // Rows of a sweep share few schemas, and usually the latest one.
         let known = self.schemas.iter().rposition(|s| Arc::ptr_eq(s, &row.schema) || **s == *row.schema);
         let place = known.unwrap_or_else(|| {
             self.schemas.push(row.schema.clone());
@@ -308,9 +310,13 @@ impl Store {
             Err(TryLockError::WouldBlock) => return Ok(None),
             Err(TryLockError::Error(error)) => return Err(failed(error)),
         }
+        // Under the lock, read the rest of the log: the previous owner may have appended rows
+        // since.
         self.catch_up(path, &mut file).map_err(failed)?;
         let position = self.read.remove(path).unwrap_or_default();
         let mut good = position.good;
+        // The owner of the lock is the only writer, so an incomplete end is left over from a killed
+        // process.
         file.set_len(good).map_err(failed)?;
         file.seek(SeekFrom::Start(good)).map_err(failed)?;
         if good == 0 {

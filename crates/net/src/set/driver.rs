@@ -370,6 +370,7 @@ impl<M: OverSockets> Driver<M> {
         let mut index = 0;
         for (stream, line) in &mut self.lines {
             let place = (index, sessions);
+            // Every session counts, written to or not, since the index determines its turn.
             index += usize::from(wired(line));
             if !line.dirty {
                 continue;
@@ -479,6 +480,7 @@ impl<M: OverSockets> Driver<M> {
             };
             line.poll(cx, now, reading).map(|moved| (*stream, moved))
         };
+        // Round robin, so that a busy line does not starve the others.
         let later = self.lines.range_mut(self.turn..).find_map(&mut poll);
         let found = later.or_else(|| self.lines.range_mut(..self.turn).find_map(poll));
         let Some((stream, moved)) = found else { return false };
@@ -594,6 +596,7 @@ impl<M: OverSockets> Driver<M> {
             seat.leave();
         }
         if line.leg.is_some() {
+            // Reports ask for retransmissions after the connection is closed.
             self.past.push((stream, line.retransmissions));
         }
         if let Some(error) = line.error.take() {

@@ -124,6 +124,8 @@ impl Line {
         let options = *options;
         let call = Box::pin(async move {
             let socket = if to.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+            // Before `connect`, since the SYN carries the window scale, which depends on the
+            // buffer.
             window::bound(&socket, options.receive_buffer)?;
             if let Some(name) = options.congestion {
                 set_tcp_congestion(&socket, name)?;
@@ -295,6 +297,7 @@ impl Line {
                 Poll::Ready(Err(error)) => Some(Moved::Closed(self.fail(error))),
             };
         }
+        // Both directions are closed.
         if self.shut && self.ended {
             return Some(Moved::Closed(StreamClose::Graceful));
         }
@@ -351,6 +354,7 @@ impl Line {
             };
             let result = ready.and_then(|()| read(stream, at_most));
             if let Reading::InTurn(seat) = &mut reading {
+                // The grant was taken from the buckets in advance.
                 let used = result.as_ref().ok().and_then(Option::as_ref).map_or(0, Bytes::len);
                 seat.give_back((at_most - used) as u64);
             }
@@ -376,6 +380,7 @@ impl Line {
                     }
                     return Some(self.broken.map_or(Moved::Ended, Moved::Closed));
                 }
+                // `read` cleared the readiness, so the next `poll_read_ready` registers the waker.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Err(_) if self.is_greeting() => return Some(Moved::Closed(self.fail(hung_up()))),
                 Err(error) => return Some(Moved::Closed(self.fail(error))),

@@ -146,6 +146,8 @@ impl Reassembler {
     ) -> Result<Option<(Header, Bytes)>, ReassemblyError> {
         let Some(fragment) = header.fragment else { return Ok(Some((*header, payload))) };
         check(header, fragment, payload.len())?;
+        // An atomic fragment bypasses the table, so it cannot collide with fragments that have the
+        // same identification (RFC 6946 section 4).
         if fragment.offset == 0 && !fragment.more {
             return finish(header, payload).map(Some);
         }
@@ -162,6 +164,7 @@ impl Reassembler {
             *serial += 1;
             Partial::new((tag, *serial))
         });
+        // `join` may also empty the datagram, so the cost is taken before and after.
         let counted = partial.cost();
         let joined = partial.join(header, fragment, payload);
         self.octets = self.octets - counted + partial.cost();
@@ -214,6 +217,7 @@ impl Reassembler {
             if fits {
                 return Ok(());
             }
+            // Evicting the datagram of this fragment would not help: it would remain incomplete.
             let others = self.datagrams.iter().filter(|(other, _)| *other != key);
             let Some(oldest) = others.min_by_key(|(_, partial)| partial.began).map(|(key, _)| *key) else {
                 return Err(ReassemblyError::Full);
@@ -278,6 +282,8 @@ impl Partial {
         let overlap = at > 0 && pieces[at - 1].end() > piece.offset
             || pieces.get(at).is_some_and(|other| other.offset < piece.end());
         if contradiction || overlap && !duplicate {
+            // RFC 5722 section 4: discard the datagram and the fragments that arrive later. The
+            // emptied entry stays until it expires, so that later fragments are recognised.
             *self = Self { pieces: None, ..Self::new(self.began) };
             return Err(ReassemblyError::Overlap);
         }

@@ -216,6 +216,7 @@ impl Decoder {
         {
             return Err(Stop::Bad("type of the message"));
         }
+        // Never look past the length limit, so that `header` stays within it.
         let look = usize::from(self.longest).saturating_sub(held).min(self.input.len());
         // The common case needs no copy: the whole header is in one buffer.
         let parsed = if held == 0 {
@@ -240,6 +241,7 @@ impl Decoder {
                     }
                 })
             }
+            // All bytes up to the limit are present, and the header is still incomplete.
             Err(Stop::NeedMore) if held + look >= self.longest.into() => {
                 Err(Stop::Bad("length of the message"))
             }
@@ -342,6 +344,8 @@ fn request(cursor: &mut Cursor<'_>, flags: u8, longest: usize) -> Result<Header,
             Ok(length) if (1..=longest).contains(&length) => {
                 request.manifest = Some(Bytes::copy_from_slice(cursor.slice(length)?));
             }
+            // Valid, but longer than this decoder may buffer: its owner can still refuse the
+            // transfer by name.
             Ok(length) if (1..=MAX_MANIFEST).contains(&length) => return Ok(Header::LongManifest(request)),
             _ => return Err(Stop::Bad("length of a manifest")),
         }

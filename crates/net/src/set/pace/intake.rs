@@ -139,6 +139,8 @@ impl Seat {
         let mut queues = [node, mesh.as_mut()];
         let quanta = queues.iter().flatten().map(|queue| queue.bucket.quantum());
         let octets = quanta.chain([most]).min().unwrap_or(most);
+        // The mesh is asked only once the node's bucket grants, so that a seat that waits for its
+        // own node does not delay others.
         self.due = queues.iter_mut().flatten().find_map(|queue| queue.wait(now, self.ticket, octets));
         if self.due.is_some() {
             return 0;

@@ -64,6 +64,8 @@ impl Outflow {
             units = own.available(now) / unit;
             due = own.when(now, unit);
         }
+        // `turn` rotates which session comes first, so that a remainder of the total does not
+        // always go to the same one.
         let rank = (index + sessions - self.turn % sessions.max(1)) % sessions.max(1);
         if let Some(total) = &mut self.total {
             let all = total.available(now) / unit;
@@ -83,6 +85,7 @@ impl Outflow {
         let more = u32::try_from(units.saturating_mul(unit)).unwrap_or(u32::MAX);
         StreamStatus {
             mss: status.mss.min(unit as u32),
+            // Bytes already handed over stay allowed; the limit applies to further bytes.
             peer_window: status.peer_window.min(waits.saturating_add(more)),
             ..status
         }
