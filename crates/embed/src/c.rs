@@ -40,6 +40,7 @@ impl Arena {
 
     /// True if this many bytes are free in one piece.
     fn has_room(&mut self, octets: usize) -> bool {
+        // The allocator does not report its largest free piece, so try an allocation.
         let Ok(layout) = Layout::from_size_align(octets, align_of::<usize>()) else { return false };
         match self.heap.allocate_first_fit(layout) {
             Ok(piece) => {

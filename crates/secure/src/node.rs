@@ -71,6 +71,8 @@ impl NodeKeys {
             .filter(|entry| is_other(entry))
             .map(|(name, _)| Peer::Shared(Arc::clone(name)))
             .collect();
+        // Reloading without these peers revokes their old members, so that the next call creates
+        // new ones.
         self.senders.reload(who.peers().filter(|peer| !others.contains(peer)));
         self.senders.reload(who.peers());
         *shared = who.shared;
@@ -137,6 +139,7 @@ impl NodeKeys {
         kept.push_back((transfer, Arc::clone(keys)));
         let of_the_same = |(_, other): &(TransferId, Arc<TransferKeys>)| other.sender() == keys.sender();
         if kept.iter().filter(|entry| of_the_same(entry)).count() > KEPT {
+            // Only keys of the same sender: no sender can evict the keys of another.
             let oldest = kept.iter().position(|entry| of_the_same(entry) && !live.contains(&Some(entry.0)));
             oldest.map(|index| kept.remove(index));
         }

@@ -57,6 +57,7 @@ impl Seen {
         if number <= self.floor || !self.numbers.insert(number) {
             return None;
         }
+        // Bounds the memory: every number up to the smallest remembered one is refused.
         if self.numbers.len() > REMEMBERED
             && let Some(oldest) = self.numbers.pop_first()
         {
@@ -91,6 +92,8 @@ impl Roster {
         }
         for peer in peers {
             let known = members.get(&peer);
+            // A new member, since streams that hold the old one must stay revoked. It takes over
+            // the numbers seen.
             if known.is_none_or(|member| member.is_revoked()) {
                 let seen = known.map(|known| {
                     std::mem::take(&mut *known.seen.lock().unwrap_or_else(PoisonError::into_inner))
@@ -107,6 +110,8 @@ impl Roster {
         for (sender, floor) in floors {
             let peer = Peer::Known(sender);
             let member = members.entry(peer.clone()).or_insert_with(|| {
+                // Not accepted yet. If it is accepted later, its stored greetings must stay
+                // refused.
                 let member = Member::new(peer, Seen::default());
                 member.revoked.store(true, Ordering::Relaxed);
                 member

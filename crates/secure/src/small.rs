@@ -148,6 +148,7 @@ impl Node {
         (self.entropy)(&mut ephemeral).map_err(|_| Refused)?;
         let ephemeral = SecretKey::from_octets(ephemeral);
         let (agreed, answer) = respond(own, message, &ephemeral, |sender| self.senders.contains(sender))?;
+        // An entry to which no stream and no transfer refers.
         let free = self.pool.iter_mut().find(|keys| Arc::strong_count(keys) == 1).ok_or(Refused)?;
         *Arc::get_mut(free).ok_or(Refused)? = Keys { agreed, begun: Default::default() };
         Ok((Arc::clone(free), answer))

@@ -237,6 +237,7 @@ impl Gateway {
             return Some(GatewayEvent::Full { peer, of_one_host });
         }
         let (known, stream) = (Arc::new(AtomicBool::new(false)), Arc::new(stream));
+        // Weak, so that this entry does not keep the socket of a finished session open.
         let socket = Arc::downgrade(&stream);
         let (config, intake) = (Arc::clone(&self.config), self.intake.clone());
         let shared = Shared { intake, known: Arc::clone(&known), gauges: self.gauges() };

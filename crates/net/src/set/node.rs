@@ -295,6 +295,7 @@ impl<S: Sink> Node<S> {
             while let Err(error) = self.pump().await {
                 self.fail(error);
             }
+            // `pop` takes events from the end.
             self.events.reverse();
         }
         self.events.pop()
@@ -307,6 +308,7 @@ impl<S: Sink> Node<S> {
             self.driver.machine.set_gateways(self.config.rows());
         }
         loop {
+            // Before the next effect, which may report the completion to the sender.
             self.finish().await?;
             let Some(effect) = self.driver.poll_effect() else {
                 if self.settle().await? || self.driver.flush() {
@@ -351,6 +353,8 @@ impl<S: Sink> Node<S> {
         let Some(request) = self.driver.machine.asked().cloned() else { return Ok(false) };
         let Request { transfer, length, file, manifest, .. } = request;
         let offer = Offer { transfer, length, file, manifest };
+        // The sink knows the transfer from here on, so that a failure of `begin` is reported for
+        // it.
         let before = self.current.replace(Current { transfer, taken: 0, finished: false });
         let verdict = self.sink.begin(&offer).await?;
         let now = self.driver.now();

@@ -209,6 +209,7 @@ impl Push {
         debug_assert!(octets.is_none(), "a sender delivers nothing here");
         let now = self.driver.now();
         if self.driver.unread.is_some() && self.outcome().is_none() {
+            // Give up first; otherwise the machine would try other paths for the reset streams.
             self.driver.machine.give_up(now);
             self.driver.tell_torn();
             let _ = self.driver.pump();

@@ -61,6 +61,7 @@ impl Flow {
 
     /// True if this flow manages `socket`.
     pub(super) fn is<S: Socket + 'static>(&self, socket: &Arc<S>) -> bool {
+        // Compare addresses only, since the metadata of `dyn` pointers is not unique.
         self.socket.as_ptr().addr() == Arc::as_ptr(socket).addr()
     }
 

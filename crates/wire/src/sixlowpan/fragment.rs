@@ -200,6 +200,8 @@ pub fn split(datagram: &Compressed, room: usize) -> Result<Split, SplitError> {
     }
     // An uncompressed header costs its dispatch byte, so the datagram is longer than the packet.
     let saved = uncompressed_len.checked_sub(len).ok_or(no_room)?;
+    // Offsets count bytes of the packet before compression, so the first piece and the saved bytes
+    // together must be a multiple of 8.
     let first = (room.saturating_sub(FIRST_FRAGMENT_HEADER_LEN) + saved) / 8 * 8;
     let first = first.checked_sub(saved).filter(|first| *first >= header_len && *first > 0).ok_or(no_room)?;
     let piece = room.saturating_sub(FRAGMENT_HEADER_LEN) / 8 * 8;
@@ -246,6 +248,7 @@ impl Iterator for Split {
             _ => (PieceKind::Subsequent, self.len.min(start + self.piece)),
         };
         self.next = (end < self.len).then_some(end);
+        // Compression has shortened only the headers, which are all in the first piece.
         let offset = if start == 0 { 0 } else { (start + self.saved) as u16 };
         let uncompressed_end = if whole { self.datagram_size } else { (end + self.saved) as u16 };
         let uncompressed_len = uncompressed_end - offset;

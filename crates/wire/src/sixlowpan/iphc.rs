@@ -38,6 +38,7 @@ impl Iphc {
         let src = address::source(header.src, link.src, contexts);
         let dst = address::destination(header.dst, link.dst, contexts);
         let len = |src: &Said, dst: &Said| src.inline().len() + dst.inline().len();
+        // Selecting contexts other than 0 costs one byte for both addresses.
         let named = len(&src.any, &dst.any) + 1 < len(&src.unnamed, &dst.unnamed);
         let (src, dst) = if named { (src.any, dst.any) } else { (src.unnamed, dst.unnamed) };
         let mut iphc = Self {
