@@ -169,6 +169,7 @@ fn set_up(tun: &TunSpec, address: IpAddr, prefix_len: u8, mtu: u32) -> Result<()
     let address = format!("{address}/{prefix_len}");
     let mut add = vec!["address", "add", &address, "dev", device];
     if address.contains(':') {
+        // Without duplicate address detection, the address is usable at once.
         add.push("nodad");
     }
     inside(&add)?;
@@ -211,6 +212,7 @@ impl Namespace {
             return Ok(None);
         }
         ip(["netns", "add", name])?;
+        // From here on, an error removes the namespace.
         let made = Self { name: name.to_owned() };
         ip(["-n", name, "link", "set", "dev", "lo", "up"])?;
         Ok(Some(made))

@@ -78,6 +78,7 @@ impl Sweep {
         let mut runs = enough.first();
         loop {
             let next = enough.next(runs);
+            // This number of runs was found insufficient before, so the check is not repeated.
             if runs < least
                 && let Some(next) = next
             {
@@ -136,6 +137,7 @@ impl Sweep {
         let Standing { runs, mut missing, .. } = self.standing_from(point, store, least);
         if !whole_points {
             let first = point.index as u64 * self.seeds().len() as u64 * runs;
+            // Position of the run in the whole sweep; shards take positions in turn.
             let place = |key: &RunKey| {
                 let seed = self.seeds().iter().position(|seed| *seed == key.seed).unwrap_or(0) as u64;
                 first + seed * runs + key.run

@@ -105,6 +105,7 @@ impl Writer {
             out.extend_from_slice(&(place as u32).to_le_bytes());
             out.extend_from_slice(&row.address.0);
             for eight in row.values.chunks(8) {
+                // One presence bit per value; missing values take no further space.
                 let there = eight.iter().enumerate().map(|(bit, value)| u8::from(value.is_some()) << bit);
                 out.push(there.sum());
             }

@@ -100,6 +100,8 @@ fn whole(path: &Path, fill: impl FnOnce(&mut File) -> Result<(), Error>) -> Resu
     let folder = path.parent().unwrap_or(Path::new(""));
     fs::create_dir_all(folder).map_err(failed)?;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
+    // In the same folder, since a rename is atomic only within one file system. The process id
+    // keeps concurrent writers apart.
     let part = folder.join(format!(".{name}.{}.part", std::process::id()));
     let written = File::create(&part).map_err(failed).and_then(|mut file| {
         fill(&mut file)?;
@@ -253,6 +255,7 @@ impl Rows for Columns {
     fn row(&mut self, table: usize, cells: &[Cell<'_>]) {
         let columns = &mut self.0[table];
         if columns.is_empty() {
+            // Columns with a unit hold numbers, others hold texts.
             columns.extend(TABLES[table].columns.iter().map(|column| match column.unit {
                 Some(_) => Values::Numbers(Vec::new()),
                 None => Values::Texts(Vec::new()),

@@ -81,6 +81,7 @@ pub fn parse(octets: &[u8]) -> Result<Parsed, ParseError> {
             Ok(Parsed { message, unknown_extensions: 0 })
         }
         kind::REPLY_ACK => {
+            // The reserved byte.
             reader.u8().ok_or(cut_off)?;
             Ok(Parsed { message: Message::ReplyAck, unknown_extensions: 0 })
         }
@@ -126,6 +127,7 @@ fn read_error(reader: &mut Reader<'_>) -> Result<RouteError, ParseError> {
     let cut_off = ParseError { field: Field::Body, offset: 1 };
     let [flags, _reserved, count] = reader.take().ok_or(cut_off)?;
     let wrong = ParseError { field: Field::Destinations, offset: 3 };
+    // The count comes from the network, so the bytes present limit the allocation.
     let mut unreachable = Vec::with_capacity(usize::from(count).min(reader.rest().len() / UNREACHABLE_LEN));
     for _ in 0..count {
         let destination = read_address(reader).ok_or(wrong)?;

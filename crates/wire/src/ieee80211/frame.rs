@@ -122,6 +122,7 @@ pub fn emit(frame: &Frame<'_>, out: &mut Vec<u8>) -> Result<(), EmitError> {
 pub fn parse(octets: &[u8]) -> Result<Frame<'_>, ParseError> {
     let at = |field, offset| ParseError { field, offset };
     let (frame, sum) = octets.split_last_chunk::<FCS_LEN>().ok_or(at(Field::Frame, 0))?;
+    // First, since every other field of a damaged frame is meaningless.
     if fcs(frame) != u32::from_le_bytes(*sum) {
         return Err(at(Field::Fcs, frame.len()));
     }

@@ -56,6 +56,7 @@ impl Mptcp {
             return true;
         }
         let Some(option) = read(first, &mut reader, octets.len() + 2) else { return false };
+        // The length selects the form of an option, so extra bytes make it malformed.
         if !reader.0.is_empty() {
             return false;
         }

@@ -96,6 +96,7 @@ fn put_ranges(out: &mut Vec<u8>, ranges: &Ranges) {
     put(out, first.start.0);
     let mut at = first.start;
     for range in ranges {
+        // The start of the first range is already written in full.
         if range.start != first.start {
             put_step(out, range.start.distance(at));
         }

@@ -137,6 +137,7 @@ impl Ranges {
     /// most 65535 packets.
     pub fn push(&mut self, range: Range) -> bool {
         let at = usize::from(self.len);
+        // The first range may begin anywhere.
         let gap = self.as_slice().last().map_or(1, |last| range.start.distance(last.end));
         if at == MAX_RANGES
             || !(1..=MAX_STEP).contains(&gap)
