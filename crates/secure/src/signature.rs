@@ -184,7 +184,8 @@ mod small {
         sum(&negated, &product(&ED25519_BASEPOINT_POINT, &s)).as_bytes() == r
     }
 
-    // A function of its own, so that its stack is free again for the next step.
+    // Separate functions without inlining, so that the stack of each is free before the next one
+    // runs.
 
     #[inline(never)]
     fn is_of_large_order(point: &[u8; 32]) -> bool {

@@ -64,6 +64,7 @@ impl<'a> Items<'a> {
             n => rest.get(..n)?.iter().fold(0, |value: u64, octet| value << 8 | u64::from(*octet)),
         };
         self.at += 1 + n;
+        // A head that is longer than necessary is not deterministic.
         (argument >= least).then_some((first >> 5, argument))
     }
 
@@ -146,6 +147,7 @@ impl<'a> Items<'a> {
         let mut last = None;
         for _ in 0..entries {
             let key = self.uint()?;
+            // Keys must rise: that is the deterministic order, and no key occurs twice.
             if last.is_some_and(|last| key <= last) {
                 return Err(self.malformed());
             }
@@ -200,6 +202,7 @@ pub(super) fn envelope(octets: &[u8]) -> Read<Envelope<'_>> {
             label::MANIFEST => {
                 let begin = items.at;
                 let content = items.bytes()?;
+                // The digest covers the byte string with its head.
                 manifest = Some((&octets[begin..items.at], content));
             }
             // The text is not needed and may be severed; its presence is not signed.
@@ -220,6 +223,7 @@ pub(super) fn envelope(octets: &[u8]) -> Read<Envelope<'_>> {
     let signed = items.bytes()?;
     let rest = &authentication[items.at..];
     let mut reader = Blocks::new(rest);
+    // Checked here, so that a later iteration over the blocks cannot fail.
     for _ in 0..blocks {
         reader.next()?.ok_or(items.malformed())?;
     }
