@@ -1,5 +1,6 @@
-//! Saturation throughput of the IEEE 802.11 DCF: Bianchi, "Performance Analysis of the IEEE 802.11
-//! Distributed Coordination Function", IEEE Journal on Selected Areas in Communications 18(3), 2000.
+//! Saturation throughput of the IEEE 802.11 DCF: Bianchi, "Performance Analysis of the IEEE
+//! 802.11 Distributed Coordination Function", IEEE Journal on Selected Areas in Communications
+//! 18(3), 2000.
 //!
 //! n stations hear each other and always have a frame to send. A station sends in a slot with
 //! probability tau, and its frame collides with probability p, independently of the past. [`solve`]
@@ -96,8 +97,7 @@ impl Backoff {
         }
         let rest = match self.attempts {
             None => {
-                // Both sums are multiplied by (1 - p), so that the infinite sum stays finite at p
-                // = 1.
+                // Both sums are multiplied by (1 - p), so that they stay finite at p = 1.
                 let sent = sent * (1.0 - p) + reached;
                 return sent / (slots * (1.0 - p) + reached * self.slots_at(last));
             }

@@ -16,7 +16,8 @@ pub(crate) type Name = (c_int, c_int);
 pub(crate) fn read(fd: BorrowedFd<'_>, (level, name): Name, buffer: &mut [u8]) -> io::Result<usize> {
     let mut len = socklen_t::try_from(buffer.len()).unwrap_or(socklen_t::MAX);
     // SAFETY: the descriptor stays open while it is borrowed. The kernel writes at most `len` bytes
-    // to the buffer, which has that many, and the actual length to `len`. Every byte value is valid.
+    // to the buffer, which has that many, and the actual length to `len`. Every byte value is
+    // valid.
     let answer = unsafe {
         libc::getsockopt(fd.as_raw_fd(), level, name, buffer.as_mut_ptr().cast(), ptr::from_mut(&mut len))
     };

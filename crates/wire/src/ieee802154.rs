@@ -79,7 +79,8 @@ pub struct Header {
 }
 
 impl Header {
-    /// Bytes before the payload: frame control, sequence number, one PAN and the addresses; 9 to 21.
+    /// Length before the payload in bytes, 9 to 21: frame control, sequence number, one PAN and the
+    /// addresses.
     #[allow(clippy::len_without_is_empty, reason = "a header is never empty")]
     pub const fn len(&self) -> usize {
         2 + 1 + 2 + self.dst.len() + self.src.len()

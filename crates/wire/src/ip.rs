@@ -105,8 +105,8 @@ pub struct Header {
     pub traffic_class: u8,
     /// The flow label (RFC 6437), 20 bits; 0 in IPv4, which has none.
     pub flow_label: u32,
-    /// Identification of the datagram for reassembly: 16 bits in IPv4, 32 bits in IPv6. In IPv6 only
-    /// fragments carry it; [`parse`] returns 0 for a whole IPv6 datagram.
+    /// Identification of the datagram for reassembly: 16 bits in IPv4, 32 bits in IPv6. In IPv6
+    /// only fragments carry it; [`parse`] returns 0 for a whole IPv6 datagram.
     pub ident: u32,
     /// Position of this fragment; `None` for a whole datagram. IPv4 cannot distinguish a whole
     /// packet from a fragment at offset 0 without more, so [`parse`] returns `None` for both. In

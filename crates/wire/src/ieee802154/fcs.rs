@@ -66,8 +66,8 @@ fn crc32(octets: &[u8]) -> u32 {
     ieee80211::fcs(&padded)
 }
 
-/// The ITU-T CRC-16 of a frame without its FCS (IEEE 802.15.4-2015 section 7.2.10): polynomial x^16 +
-/// x^12 + x^5 + 1, least significant bit first, initial value zero, not inverted at the end.
+/// The ITU-T CRC-16 of a frame without its FCS (IEEE 802.15.4-2015 section 7.2.10). Polynomial
+/// x^16 + x^12 + x^5 + 1, least significant bit first, initial value zero, not inverted at the end.
 /// Catalogues of CRCs call it KERMIT. The low byte is sent first.
 pub fn fcs(octets: &[u8]) -> u16 {
     octets.iter().fold(0, |crc, octet| TABLE[usize::from(crc as u8 ^ octet)] ^ crc >> 8)

@@ -126,7 +126,7 @@ pub enum NodeType {
 pub struct PathTraversed {
     /// Type of the sender.
     pub node_type: NodeType,
-    /// Number of multi-link nodes on the path, including the sender, excluding the root; at most 15.
+    /// Number of multi-link nodes on the path, at most 15. The sender counts, the root does not.
     /// Stored in the high bits of the byte of node type.
     pub multi_link: u8,
     /// Short addresses from the root to the sender, both included; at most [`MAX_PATH`].

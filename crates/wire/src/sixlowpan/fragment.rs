@@ -213,8 +213,8 @@ pub fn split(datagram: &Compressed, room: usize) -> Result<Split, SplitError> {
 }
 
 /// As [`split`], but the first piece holds exactly `first` bytes of the packet before compression,
-/// a multiple of 8. A node that forwards fragments with a different header length (RFC 8930 section 5)
-/// uses this so that the later fragments keep their offsets.
+/// a multiple of 8. A node that forwards fragments with a header of another length (RFC 8930
+/// section 5) uses this so that the later fragments keep their offsets.
 ///
 /// # Errors
 ///
