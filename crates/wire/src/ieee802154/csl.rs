@@ -67,6 +67,7 @@ pub fn emit_version_2(
 ) -> Result<(), EmitError> {
     let start = out.len();
     emit(header, payload, fcs, out)?;
+    // The FCS covers the frame control field, which changes below.
     out.truncate(out.len() - fcs.len());
     let control = u16::from_le_bytes([out[start], out[start + 1]]);
     let control = control & !VERSION_MASK | VERSION_2 | if pending { FRAME_PENDING } else { 0 };

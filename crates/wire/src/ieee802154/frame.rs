@@ -117,6 +117,7 @@ pub fn emit_ack(seq: u8, fcs: Fcs, out: &mut Vec<u8>) {
 fn emit_address(address: Address, out: &mut Vec<u8>) {
     match address {
         Address::Short(short) => out.extend_from_slice(&short.to_le_bytes()),
+        // Least significant byte first, the reverse of the printed order.
         Address::Extended(octets) => out.extend(octets.iter().rev()),
     }
 }
@@ -148,6 +149,7 @@ pub fn parse(octets: &[u8], fcs: Fcs) -> Result<Frame, ParseError> {
     let mut fields = Fields(Reader::new(rest));
     let pan = fields.u16()?;
     let dst = fields.address(control >> DST_MODE_SHIFT)?;
+    // Without PAN ID compression, the PAN of the source is present too.
     if control & PAN_COMPRESSION == 0 {
         let offset = FIXED_LEN + fields.0.at();
         if fields.u16()? != pan {

@@ -32,6 +32,7 @@ pub fn emit_tcp(header: &Header, segment: &Segment, out: &mut Vec<u8>) -> Result
     }
     let traffic_class = segment.ecn.within(header.traffic_class);
     let header = &Header { protocol: Protocol::TCP, traffic_class, ..*header };
+    // Nothing after this fails, so `out` stays unchanged on error.
     emit_header(header, segment.wire_len(), out)?;
     let start = out.len();
     out.resize(start + TCP_HEADER_LEN + options_len, 0);
@@ -46,6 +47,7 @@ pub fn emit_tcp(header: &Header, segment: &Segment, out: &mut Vec<u8>) -> Result
     let (common, multipath) = view.options_mut().split_at_mut(segment.common_len());
     emit_options(&segment.options, common);
     if !segment.mptcp.is_empty() {
+        // The NOPs after the last option remain as padding.
         multipath.fill(NO_OPERATION);
         segment.mptcp.emit(multipath);
     }

@@ -53,8 +53,8 @@ pub fn emit_udp(header: &Header, datagram: &UdpDatagram, out: &mut Vec<u8>) -> R
 }
 
 /// Parses the datagram in `payload`, which is the whole payload of a packet with this header. Bytes
-/// after the length that the datagram states are ignored. IPv4 permits a
-/// missing checksum (RFC 768), IPv6 does not (RFC 8200 section 8.1).
+/// after the length that the datagram states are ignored. IPv4 permits a missing checksum
+/// (RFC 768), IPv6 does not (RFC 8200 section 8.1).
 ///
 /// Offsets in errors count from the start of `payload`.
 pub fn parse_udp(header: &Header, payload: Bytes) -> Result<UdpDatagram, ParseError> {

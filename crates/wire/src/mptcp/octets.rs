@@ -287,6 +287,7 @@ fn read(first: u8, reader: &mut Reader<'_>, len: usize) -> Option<MptcpOption> {
 
 fn read_capable(version: u8, reader: &mut Reader<'_>, len: usize) -> Option<MpCapable> {
     let flags = reader.u8()?;
+    // The length tells the place in the handshake (RFC 8684 section 3.1, figure 4).
     let form = match len {
         4 => CapableForm::Syn,
         12 => CapableForm::SynAck { sender: reader.key()? },
@@ -312,6 +313,7 @@ fn read_join(low: u8, reader: &mut Reader<'_>, len: usize) -> Option<MpJoin> {
     let address = AddressId(reader.u8()?);
     let backup = low & 1 != 0;
     Some(match len {
+        // The length tells the place in the handshake (RFC 8684 section 3.2, figures 5 to 7).
         12 => MpJoin::Syn { backup, address, token: Token(reader.u32()?), nonce: reader.u32()? },
         16 => MpJoin::SynAck { backup, address, hmac: reader.u64()?, nonce: reader.u32()? },
         24 => MpJoin::Ack { hmac: reader.take()? },

@@ -186,6 +186,7 @@ pub(super) fn decode(datagram: &Bytes, expected: Expected) -> Result<Message, De
         kind::CONFIRM => (Message::Confirm(fields.report(flags)?), CONGESTION),
         _ => return Err(bad("type", 0)),
     };
+    // The printed lengths are fixed; unused bytes are zero.
     let zeros = fields.rest().iter().all(|octet| *octet == 0);
     if zeros && datagram.len() == length { Ok(message) } else { Err(bad("end of the datagram", fields.at())) }
 }

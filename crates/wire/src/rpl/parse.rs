@@ -136,6 +136,7 @@ fn read_options(reader: &mut Reader<'_>) -> Result<(Vec<ControlOption>, usize), 
         let offset = reader.at();
         let cut_off = ParseError { field: Field::Option, offset };
         let kind = reader.u8().ok_or(cut_off)?;
+        // Pad1 is a single byte without a length (RFC 6550 section 6.7.2).
         if kind == kind::PAD1 {
             continue;
         }

@@ -420,6 +420,7 @@ fn ack(cursor: &mut Cursor<'_>, ranges: u8) -> Result<Ack, Stop> {
     for _ in 0..ranges {
         let start = at + cursor.varint()?;
         let end = start + cursor.varint()?;
+        // Ranges are not empty, and touch neither each other nor the delivered bytes.
         if start == at || end == start || end > varint::MAX {
             return Err(Stop::Bad("range of an acknowledgement"));
         }

@@ -107,6 +107,7 @@ fn put_ack(out: &mut Vec<u8>, ack: &Ack) {
     varint::put(out, ack.received);
     let mut at = ack.delivered;
     for range in ack.held.iter().take(ranges) {
+        // Relative to the end of the previous range, which keeps the numbers short.
         varint::put(out, range.start - at);
         varint::put(out, range.end - range.start);
         at = range.end;
@@ -130,6 +131,7 @@ fn put_gateway(out: &mut Vec<u8>, row: &Gateway) {
     for neighbour in neighbours {
         out.extend_from_slice(&neighbour.id.to_be_bytes());
     }
+    // One bit for each neighbour; 1 is a low energy level.
     let energies =
         neighbours.iter().enumerate().fold(0u16, |bits, (i, n)| bits | u16::from(energy_flag(n.energy)) << i);
     out.extend_from_slice(&energies.to_be_bytes());

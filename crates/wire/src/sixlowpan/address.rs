@@ -84,6 +84,7 @@ fn derived(address: Ipv6Addr, mac: Address, prefix: &Context) -> Option<(u8, usi
 
 pub(super) fn source(address: Ipv6Addr, mac: Address, contexts: &Contexts) -> Shortest {
     if address.is_unspecified() {
+        // SAC with SAM 00 means the unspecified address (RFC 6282 section 3.1.1).
         let unspecified = Said::new(FULL, true, 0);
         return Shortest { unnamed: unspecified, any: unspecified };
     }
@@ -99,15 +100,20 @@ fn multicast(address: Ipv6Addr, contexts: &Contexts) -> Shortest {
     let full = Said::new(FULL, false, 0).carrying(&a);
     let mut shortest = Shortest { unnamed: full, any: full };
     let said = |mode| Said::new(mode, false, 0);
+    // ffXX::00XX:XXXX:XXXX
     if a[2..11] == [0; 9] {
         shortest.offer(said(MULTICAST_48).carrying(&[a[1], a[11], a[12], a[13], a[14], a[15]]));
     }
+    // ffXX::00XX:XXXX
     if a[2..13] == [0; 11] {
         shortest.offer(said(MULTICAST_32).carrying(&[a[1], a[13], a[14], a[15]]));
     }
+    // ff02::00XX
     if a[1] == 2 && a[2..15] == [0; 13] {
         shortest.offer(said(MULTICAST_8).carrying(&[a[15]]));
     }
+    // ffXX:XXLL:PPPP:PPPP:PPPP:PPPP:XXXX:XXXX, where LL and P are the length and the prefix of a
+    // context (RFC 3306).
     for (number, context) in contexts.iter().filter(|(_, context)| context.len() <= 64) {
         if a[3] == context.len() && a[4..12] == context.prefix().octets()[..8] {
             let said = Said::new(MULTICAST_PREFIX, true, number);
@@ -139,6 +145,7 @@ pub(super) fn read_unicast(
 ) -> Result<Ipv6Addr, DecompressError> {
     let prefix = match (stateful != 0, mode) {
         (false, FULL) => return input.take(Field::Address).map(Ipv6Addr::from_octets),
+        // Reserved for destinations. For sources, `read_source` has handled it.
         (true, FULL) => return Err(input.error(Field::AddressMode)),
         (false, _) => &Context::LINK_LOCAL,
         (true, _) => context.ok_or(input.error(Field::Context))?,

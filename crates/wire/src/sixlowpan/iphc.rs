@@ -75,11 +75,14 @@ impl Iphc {
         let class = class.rotate_right(2);
         let services = class & 0x3f;
         match (flow, class) {
+            // Both are elided.
             (0, 0) => self.base[0] |= 3 << TF_SHIFT,
+            // The flow label is elided.
             (0, _) => {
                 self.base[0] |= 2 << TF_SHIFT;
                 self.carry(&[class]);
             }
+            // The differentiated services bits are elided.
             (_, _) if services == 0 => {
                 self.base[0] |= 1 << TF_SHIFT;
                 self.carry(&[class | high, middle, low]);

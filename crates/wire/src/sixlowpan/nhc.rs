@@ -46,6 +46,7 @@ impl<'a> Header<'a> {
         let id = EXTENSIONS.iter().position(|of| *of == protocol)?;
         let [next, second, ..] = *octets else { return None };
         let is_fragment = protocol == Protocol::FRAGMENT;
+        // A Fragment header has a fixed length; its second byte is reserved.
         let len = if is_fragment { 8 } else { 8 * (usize::from(second) + 1) };
         let whole = octets.get(2..len)?;
         let content = if can_be_padded(protocol) { without_padding(whole) } else { whole };
@@ -112,6 +113,7 @@ impl Udp {
     fn emit(&self, out: &mut Vec<u8>) {
         let [src, dst] = self.ports;
         let ([s1, s2], [d1, d2]) = (src.to_be_bytes(), dst.to_be_bytes());
+        // RFC 6282 section 4.3.3: both ports to 4 bits, or one of them to 8 bits, or neither.
         if is_nibble(src) && is_nibble(dst) {
             out.extend_from_slice(&[UDP | 3, s2 << 4 | d2 & 15]);
         } else if is_octet(dst) {
