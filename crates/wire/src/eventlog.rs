@@ -91,7 +91,8 @@ pub mod reason {
     pub const TOO_BIG: u8 = 5;
     /// The node was down.
     pub const NODE_DOWN: u8 = 6;
-    /// A caching node keeps the packet and forwards it itself; it is not lost.
+    /// A caching node did not forward the packet, since it handles the recovery itself. The packet
+    /// is not counted as lost.
     pub const HELD: u8 = 7;
     /// The packet waited too long for a route.
     pub const WAITED_IN_VAIN: u8 = 8;

@@ -52,7 +52,7 @@ pub struct GatewayConfig {
     /// Rate limit for all nodes together in bits per second.
     pub rate_mesh: Option<u64>,
     /// Limit of simultaneous senders that have not authenticated and named their destination. If it
-    /// is exceeded, one of them is reset, normally the oldest.
+    /// is exceeded, one of them is reset: the oldest of the host that has most of them.
     pub half_open: usize,
     /// Payload bytes that all sessions together may hold, in this process and in the kernel. Each
     /// session gets an equal share: half for unread bytes and half for bytes not yet sent to the
