@@ -143,6 +143,8 @@ impl<'a> Call<'a> {
         if unsafe { (*call.arena).has_room(call.node.needs()) } {
             return Ok(call);
         }
+        // An allocation within the call could fail, and a failed allocation is fatal. Give all
+        // memory back instead.
         call.node.restart();
         Err(api::MEMORY)
     }
@@ -263,6 +265,7 @@ unsafe extern "C" fn anabranch_node_init(
         let gateway_keys = keys.map_or(&[][..], |keys| slice::from_raw_parts(keys, gateways.len()));
         let idle = Duration::from_millis(config.idle_ms.into());
         let options = Config { sizes, idle, gateways, gateway_keys };
+        // From here on, allocations come from the new heap.
         CURRENT.store(&raw mut (*handle).arena, Ordering::Relaxed);
         (*handle).node = Node::new(options);
         #[cfg(feature = "noise")]

@@ -80,6 +80,7 @@ impl Host {
 
     /// The connection with these ports in the script: local, remote.
     pub(crate) fn find(&self, ports: (u16, u16)) -> Option<usize> {
+        // The latest one, since an earlier connection with these ports may be closed.
         self.links.iter().rposition(|link| link.ports == ports)
     }
 

@@ -80,6 +80,7 @@ impl<'a> Runner<'a> {
         {
             return Err(Stop::invalid(line, "the time of this event is before the event above"));
         }
+        // `outbound` waits for its segment and advances the time itself.
         if !matches!(event.action, Action::Outbound(_)) {
             self.advance(when.from)?;
         }
@@ -143,6 +144,7 @@ impl<'a> Runner<'a> {
         let until = self.blocked.as_ref().and_then(|blocked| blocked.until);
         let next = self.host.next_timeout().into_iter().chain(until).min();
         let Some(at) = next.filter(|at| *at <= limit) else { return Ok(false) };
+        // Timers of zero length could otherwise fire forever.
         if at <= self.host.now() && self.host.sent.len() > MOST_SENT {
             return Err(Stop::failed(0, "the connection sends without end"));
         }

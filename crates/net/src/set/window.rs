@@ -78,6 +78,7 @@ impl Clamp {
             self.period_end = now + PERIOD;
             std::mem::replace(&mut self.largest, self.limit).max(self.limit)
         } else {
+            // Raise at once, but lower only at the end of a period.
             self.limit.max(self.applied)
         };
         // A change of less than a quarter is ignored.
@@ -96,6 +97,7 @@ impl Clamp {
     /// Sets the clamp in the kernel. If this fails, the window stays larger, within the receive
     /// buffer.
     pub(super) fn apply(socket: impl AsFd, octets: u32) {
+        // A connected socket refuses a clamp of 0 (tcp(7)).
         let _ = buffers::set_window_clamp(socket, u64::from(octets.max(1)));
     }
 }
