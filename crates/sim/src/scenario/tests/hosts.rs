@@ -310,7 +310,7 @@ fn what_hosts_cannot_do_is_refused_at_its_place() {
         ("transfer.background 1.interfaces=[\"wlan\"]", "`n1` has no interface `wlan`"),
         ("transfer.striped.port=0", "expected a port in 1..=65535"),
         ("transfer.striped.port=47200", "none of SET's"),
-        ("transfer.single*.port=5002", "`striped` receives on port 5002 already"),
+        ("transfer.single*.port=25002", "`striped` receives on port 5002 already"),
         ("transfer.striped.stop=40 s", "and ends at 40 s"),
         ("transfer.striped.tcp_receiver=large", "there is no TCP profile `large`"),
         ("transfer.striped.repeat={ on = \"0 s\", off = \"1 s\" }", "more than no time"),

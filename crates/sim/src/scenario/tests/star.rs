@@ -63,7 +63,7 @@ fn a_transfer_for_each_node_of_a_group_of_nodes() {
     let source = |more: &str| Source::new("each.toml", text(more));
     let scenario = read(&source("name = \"from {i}\""));
     let all: Vec<_> = scenario.transfers.iter().map(|t| (t.name.as_str(), t.from, t.port)).collect();
-    let expected = [("from 7", NodeId(1), 5000), ("from 8", NodeId(2), 5001), ("from 9", NodeId(3), 5002)];
+    let expected = [("from 7", NodeId(1), 25000), ("from 8", NodeId(2), 25001), ("from 9", NodeId(3), 25002)];
     assert_eq!(all, expected);
     assert_eq!(read(&Source::new("again.toml", scenario.to_toml())), scenario);
     for (more, message) in [
