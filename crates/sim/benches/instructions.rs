@@ -24,7 +24,7 @@ use gungraun::{library_benchmark, library_benchmark_group};
 
 use support::{Star, dumbbell, one_hop};
 
-/// Operations per count, so many that the overhead is negligible.
+/// Number of operations per count, large enough to make the overhead negligible.
 const ROUNDS: u64 = 1000;
 
 fn pending() -> (EventQueue<[u64; 2]>, Vec<Duration>) {

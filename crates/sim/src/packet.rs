@@ -340,8 +340,8 @@ pub(crate) fn is_of_aodv(datagram: &UdpDatagram) -> bool {
     [datagram.src_port, datagram.dst_port] == [aodv::PORT; 2]
 }
 
-/// Position of a packet in the [`PacketSlab`], and its fields that routers and links read. There
-/// are so many packets in flight that reading each packet would miss the cache.
+/// Position of a packet in the [`PacketSlab`], and its fields that routers and links read. A run
+/// has many packets in flight, and reading each packet would miss the cache.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PacketHandle {
     slot: u32,

@@ -52,7 +52,7 @@ pub enum ModelError {
         /// Number of the gateway, counted from 1.
         gateway: usize,
     },
-    /// So many handshake losses that the doubled timeout overflows.
+    /// The number of handshake losses is so large that the doubled timeout overflows.
     #[error("the time-outs of gateway {gateway}'s handshake double beyond any finite time")]
     Endless {
         /// Number of the gateway, counted from 1.
