@@ -67,7 +67,7 @@ fn an_installed_package_is_found_by_cmake_and_by_pkg_config() {
         let program = file("tests/hostile.c").canonicalize().expect("it is there");
         let text = format!(
             "cmake_minimum_required(VERSION 3.20)\nproject(user C)\n\
-             find_package(anabranch-node 0.1 REQUIRED {components})\n\
+             find_package(anabranch-node 0.2 REQUIRED {components})\n\
              add_executable(hostile \"{}\")\ntarget_link_libraries(hostile anabranch::node)\n",
             program.display()
         );
