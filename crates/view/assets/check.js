@@ -27,7 +27,8 @@ async function selftest(page, times) {
     player.seek(time * 1e9);
     const moment = run.moment(player.time);
     const shown = [...document.querySelectorAll("#counts dd")].map((dd) => Number(dd.textContent.replaceAll(",", "")));
-    return { time, queued: [...moment.queued], under_way: [...moment.underWay], on_air: moment.onAir, arrived: moment.arrived, lost: moment.lost, shown };
+    const busy = page.run.facts.links.slice(0, 8).map((_, link) => run.busy(link, player.time));
+    return { time, busy, labels: page.map.labels.map(({ pair, short }) => page.map.labelLines(pair, short, player.time)), queued: [...moment.queued], under_way: [...moment.underWay], on_air: moment.onAir, arrived: moment.arrived, lost: moment.lost, shown };
   });
   player.seek(player.start);
   document.getElementById("play").click();
@@ -54,6 +55,9 @@ async function selftest(page, times) {
     window: innerWidth,
     dark: dark.matches,
     overlaps: overlaps(),
+    collisions: collisions(page.map),
+    names: page.map.nameBoxes.length,
+    tips: page.map.pairs.slice(0, 8).map(([link]) => page.map.explainLink(link)),
     drawn: drawn(document.getElementById("map-canvas")),
     tables: document.querySelectorAll("#losses-list tr").length,
     errors,
@@ -81,6 +85,21 @@ function overlaps() {
       if (across > 1 && down > 1 && !one.contains(other) && !other.contains(one)) found.push(`${one.tagName}#${one.id} and ${other.tagName}#${other.id}`);
     }
   }
+  return found;
+}
+
+/** Text of the map that lies on other text or on a node, labels that lie on a link, and what leaves the map. */
+function collisions(map) {
+  const found = [];
+  const labels = map.labels.map(({ box }) => box);
+  const all = [...map.nodeBoxes, ...map.nameBoxes, ...labels];
+  for (const [i, box] of all.entries()) {
+    if (i >= map.nodeBoxes.length && !map.room.inside(box)) found.push(`${i} leaves the map`);
+    for (let other = Math.max(i + 1, map.nodeBoxes.length); other < all.length; other += 1) {
+      if (!apart(box, all[other])) found.push(`${i} and ${other}`);
+    }
+  }
+  for (const box of labels) for (const line of map.linesDrawn()) if (crosses(line, box)) found.push(`a label and the link at ${line}`);
   return found;
 }
 

@@ -33,6 +33,7 @@ function legend(run) {
   }
   if (run.frame.rows > 0) entry(null, "ring: a radio frame");
   entry(null, "bar with a number: packets that wait");
+  element("legend").append(Object.assign(document.createElement("span"), { id: "utilisation" }));
 }
 
 /** How much time charts show: all of it, or so much around now. */
@@ -74,7 +75,14 @@ class Page {
     this.happenings = listHappenings(run, this.names, pick);
     element("path").addEventListener("change", () => this.choose());
     element("link").addEventListener("change", () => this.choose());
-    element("window").addEventListener("change", () => this.drawCharts());
+    element("window").addEventListener("change", () => {
+      this.drawCharts();
+      this.nameWindow();
+      this.show(this.player.time);
+    });
+    // Links are as busy as in the time that the charts show, or in the last second if they show the whole run.
+    this.map.window = (time) => (element("window").value === "0" ? [time - 1e9, time] : this.shown(time));
+    this.nameWindow();
     let waiting = false;
     const later = () => {
       if (waiting) return;
@@ -106,11 +114,22 @@ class Page {
     this.player.seek(this.player.time);
   }
 
-  drawCharts() {
+  /** The first and the last time that charts show at a time. */
+  shown(time) {
     const width = Number(element("window").value);
     const { start, end } = this.run;
-    const from = width === 0 ? start : Math.max(start, Math.min(end - width, this.player.time - width / 2));
-    this.charts.draw(from, width === 0 ? end : from + width);
+    if (width === 0) return [start, end];
+    const from = Math.max(start, Math.min(end - width, time - width / 2));
+    return [from, from + width];
+  }
+
+  nameWindow() {
+    this.map.windowName = element("window").value === "0" ? "the last second" : "the time shown";
+    element("utilisation").textContent = `percentage: share of ${this.map.windowName} in which the link transmits`;
+  }
+
+  drawCharts() {
+    this.charts.draw(...this.shown(this.player.time));
     this.charts.point(this.player.time);
   }
 

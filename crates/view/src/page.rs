@@ -11,12 +11,13 @@ use crate::log::Medium;
 use crate::replay::Replay;
 
 /// The parts of the page, in the order in which they stand in it: a script knows those before it.
-const SCRIPTS: [&str; 12] = [
+const SCRIPTS: [&str; 13] = [
     include_str!("../assets/decode.js"),
     include_str!("../assets/search.js"),
     include_str!("../assets/words.js"),
     include_str!("../assets/theme.js"),
     include_str!("../assets/legs.js"),
+    include_str!("../assets/room.js"),
     include_str!("../assets/map.js"),
     include_str!("../assets/axes.js"),
     include_str!("../assets/charts.js"),

@@ -5,9 +5,14 @@ mod repair;
 
 use std::io::BufRead;
 
-use crate::log::{Ending, Flow, Frame, Link, LogError, Node, Packet, Reader, Run, State};
+use anabranch_wire::eventlog::incident;
+
+use crate::log::{Ending, Flow, Frame, Link, LogError, Medium, Node, Packet, Reader, Run, State};
 
 pub use repair::{Loss, Place, Repair};
+
+/// A second, in nanoseconds.
+const SECOND: u64 = 1_000_000_000;
 
 /// Which part of a log is wanted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -117,6 +122,8 @@ pub struct Change {
     pub what: u8,
     /// The node or link.
     pub index: u32,
+    /// The new rate in bit/s, if that changes.
+    pub value: u64,
 }
 
 /// A run.
@@ -234,6 +241,27 @@ impl Replay {
         let begun = self.legs[..self.legs.partition_point(|leg| leg.start <= time)].iter();
         let last = begun.rev().find(|leg| leg.node == node);
         last.map(|leg| leg.place(time)).or(self.nodes[node as usize].position)
+    }
+
+    /// Nanoseconds that a link has transmitted until `time`, in nanoseconds. A cable transmits packets
+    /// at its rate; a link over the air has the frames from its start to its end. Acknowledgements of
+    /// a cable's link layer are not in the log and do not count.
+    pub fn busy(&self, link: u32, time: u64) -> u64 {
+        let Link { from, to, over, rate, .. } = self.links[link as usize];
+        if over != Medium::Cable {
+            let frames = self.frames.iter().filter(|f| f.frame.from == from && f.frame.to == Some(to));
+            return frames.map(|f| f.end.min(time).saturating_sub(f.start)).sum();
+        }
+        let rates = || self.changes.iter().filter(|c| c.what == incident::RATE && c.index == link);
+        let sending = |flight: &Flight| {
+            // A transmission that has begun goes on at its rate.
+            let rate = rates().rfind(|change| change.at < flight.leaves).map_or(rate, |change| change.value);
+            let bits = self.packets[flight.packet as usize].packet.wire_len * 8;
+            let end = flight.leaves.saturating_add(bits.saturating_mul(SECOND).div_ceil(rate.max(1)));
+            // One that a failure cuts ends there.
+            end.min(flight.end).min(time).saturating_sub(flight.leaves)
+        };
+        self.flights.iter().filter(|flight| flight.link == link).map(sending).sum()
     }
 
     /// What is where at a time, in nanoseconds. Something that happens at that time has happened.

@@ -133,6 +133,7 @@ pub(super) fn pack(replay: &Replay) -> (Vec<Column>, Vec<u8>) {
     p.differences("change.at", F64, changes, |c| c.at as i64);
     p.plain("change.what", U8, changes, |c| c.what.into());
     p.plain("change.index", U32, changes, |c| c.index.into());
+    p.plain("change.value", F64, changes, |c| c.value);
 
     // Millimetres are as much as a map can show.
     let legs = &replay.legs;

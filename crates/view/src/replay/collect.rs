@@ -183,7 +183,7 @@ impl Collector {
                 self.replay.chunks.push(Chunk { at, flow, written_at, offset, len });
             }
             Event::Incident { what, index, value } => {
-                self.replay.changes.push(Change { at, what, index });
+                self.replay.changes.push(Change { at, what, index, value });
                 if let Some(text) = self.incident_words(what, index, value) {
                     self.note(None, text);
                 }

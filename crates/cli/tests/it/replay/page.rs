@@ -72,6 +72,10 @@ fn check(replay: &Replay, times: &[f64], views: &[((u32, u32), Scheme)]) {
             let moment = replay.at(nanos(*time));
             assert_eq!(shown["queued"], json!(moment.queued), "{where_}");
             assert_eq!(shown["under_way"], json!(moment.under_way), "{where_}");
+            // A few links are enough, and each takes a walk over all packets.
+            let links = 0..replay.links.len().min(8) as u32;
+            let busy: Vec<u64> = links.map(|link| replay.busy(link, nanos(*time))).collect();
+            assert_eq!(shown["busy"], json!(busy), "{where_}");
             let sum = |counts: &[u32]| counts.iter().sum::<u32>();
             let counters = json!([
                 sum(&moment.queued),
@@ -85,12 +89,33 @@ fn check(replay: &Replay, times: &[f64], views: &[((u32, u32), Scheme)]) {
         assert!(said["played"].as_f64().is_some_and(|nanos| nanos > 0.0), "{where_}");
         assert_eq!((&said["paused"], &said["at_end"]), (&json!(true), &json!(true)), "{where_}");
         assert_eq!(said["overlaps"], json!([]), "{where_}");
+        assert_eq!(said["collisions"], json!([]), "{where_}");
         assert_eq!(said["window"], json!(size.0), "{where_}");
         assert!(said["wide"].as_u64() <= Some(size.0.into()), "{where_}");
         assert_eq!(said["dark"], json!(scheme == Scheme::Dark), "{where_}");
         assert!(said["drawn"].as_u64() > Some(1000), "{where_}");
         assert_eq!(said["tables"].as_u64() > Some(0), !replay.losses.is_empty(), "{where_}");
     }
+}
+
+/// What a page says of itself at a time, in a window on a desk.
+fn said_at(browser: &Browser, replay: &Replay, time: f64) -> Value {
+    let (_folder, file) = written(replay);
+    let fragment = &format!("selftest={time}");
+    let answer = browser.answer(&View { file: &file, fragment, size: (1280, 900), scheme: Scheme::Light });
+    serde_json::from_str(&answer.json).expect("JSON")
+}
+
+/// What a link can do and how busy it is: on its label, and in the pointer's explanation.
+#[test]
+fn links_have_rate_delay_and_utilisation() {
+    let Some(browser) = Browser::find() else { return };
+    let said = said_at(&browser, &replay(&logged(&scenario(&codel("off", ""))).1), 0.8);
+    let bottleneck = json!(["5 Mbit/s, 19 ms", "95 % →  4 % ←"]);
+    assert_eq!(said["moments"][0]["labels"][1], bottleneck, "{said}");
+    // The rate at the end of the run is another.
+    let tip = "r → b\ncable, 2 Mbit/s, 19 ms\ntransmits 77 % of the last second\n0 packets wait";
+    assert_eq!(said["tips"][1], json!(tip), "{said}");
 }
 
 #[test]
