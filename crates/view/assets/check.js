@@ -56,6 +56,9 @@ async function selftest(page, times) {
     dark: dark.matches,
     overlaps: overlaps(),
     collisions: collisions(page.map),
+    charts: page.charts.all.filter(({ figure }) => !figure.hidden).map(described),
+    second: compared(page),
+    folded: folded(page),
     names: page.map.nameBoxes.length,
     tips: page.map.pairs.slice(0, 8).map(([link]) => page.map.explainLink(link)),
     drawn: drawn(document.getElementById("map-canvas")),
@@ -86,6 +89,67 @@ function overlaps() {
     }
   }
   return found;
+}
+
+/** What a chart shows, and whether its files can be read. */
+function described(chart) {
+  const parsed = new DOMParser().parseFromString(chart.svg(), "image/svg+xml");
+  const button = chart.exports.querySelector("button");
+  const saved = [];
+  const click = HTMLAnchorElement.prototype.click;
+  HTMLAnchorElement.prototype.click = function note() { saved.push(this.download, this.protocol); };
+  for (const one of chart.exports.children) one.click();
+  HTMLAnchorElement.prototype.click = click;
+  const csv = chart.csv().trimEnd().split("\r\n");
+  return {
+    title: chart.title,
+    unit: chart.unit,
+    names: chart.complete.filter(({ quiet }) => !quiet).map(({ label, name }) => label ?? name),
+    lines: chart.complete.length,
+    svg: parsed.querySelector("parsererror") ? "broken" : parsed.documentElement.tagName,
+    paths: parsed.querySelectorAll("path").length,
+    csv: csv.slice(0, 2),
+    rows: csv.length - 1,
+    saved,
+    visible: button.getBoundingClientRect().width > 0,
+  };
+}
+
+/** What charts of windows and round-trip times show with the second path compared to the first. */
+function compared(page) {
+  const choice = document.getElementById("second");
+  if (choice.length < 3) return null;
+  const paths = [...document.getElementById("path").options].map(({ value }) => value).filter((value) => value !== "files");
+  const before = document.getElementById("path").value;
+  document.getElementById("path").value = paths[0];
+  choice.value = paths[1];
+  page.choose();
+  const names = [page.charts.windows, page.charts.trips].map(({ complete }) => complete.map(({ name }) => name));
+  choice.value = "";
+  document.getElementById("path").value = before;
+  page.choose();
+  return names;
+}
+
+/** How long axes are, in seconds, with idle time folded and not, and where the player goes from the midst of each idle span. */
+function folded(page) {
+  const { fold, player } = page;
+  const box = document.getElementById("fold");
+  const lengths = [true, false].map((on) => {
+    box.checked = on;
+    box.dispatchEvent(new Event("change"));
+    return player.length / 1e9;
+  });
+  box.checked = true;
+  box.dispatchEvent(new Event("change"));
+  const leaps = fold.spans.map(({ from, to }) => {
+    player.seek((from + to) / 2);
+    player.step(1);
+    return player.time / 1e9;
+  });
+  // There and back is where one was.
+  const exact = fold.spans.every(({ from, to }) => [from - 1, from, to, to + 1].every((time) => Math.abs(fold.from(fold.to(time)) - time) < 1));
+  return { lengths, leaps, exact, hidden: document.getElementById("folding").hidden };
 }
 
 /** Text of the map that lies on other text or on a node, labels that lie on a link, and what leaves the map. */

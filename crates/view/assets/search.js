@@ -115,7 +115,8 @@ class Run {
     this.facts = facts;
     this.start = facts.start;
     // What is shown ends a little after the last thing that there is to see.
-    this.end = Math.max(this.start + 1e6, Math.min(facts.end, facts.busy + (facts.busy - facts.start) * 0.02));
+    const idle = facts.idle.reduce((sum, [from, to]) => sum + to - from, 0);
+    this.end = Math.max(this.start + 1e6, Math.min(facts.end, facts.busy + (facts.busy - facts.start - idle) * 0.02));
     Object.assign(this, tables);
     const { flight, frame, packet, loss } = tables;
     const ends = new Float64Array(flight.rows);

@@ -44,6 +44,10 @@ pub struct Seen {
     pub done: Option<u64>,
     /// Its source has sent these octets before.
     pub again: bool,
+    /// Bytes that it brought to its destination first: of TCP segments the data that no other packet
+    /// had brought there before, of other packets the whole with its IP header. 0 if it did not
+    /// arrive.
+    pub fresh: u64,
 }
 
 /// What became of a packet on a link.

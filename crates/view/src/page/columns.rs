@@ -88,6 +88,7 @@ pub(super) fn pack(replay: &Replay) -> (Vec<Column>, Vec<u8>) {
     p.differences("packet.seq", F64, packets, |s| s.packet.seq - first(s).0);
     p.plain("packet.len", U32, packets, |s| s.packet.len);
     p.differences("packet.ack", F64, packets, |s| s.packet.ack - first(s).1);
+    p.plain("packet.fresh", U32, packets, |s| s.fresh);
     p.plain("packet.again", U8, packets, |s| s.again.into());
     p.plain("packet.maker", U32, packets, |s| s.packet.maker.map_or(0, |maker| u64::from(maker) + 1));
 

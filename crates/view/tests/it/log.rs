@@ -77,6 +77,28 @@ fn a_packet_that_is_lost_is_repaired_by_its_copy() {
     assert_eq!(replay.at(156).arrived, 2);
 }
 
+/// Bytes 0 to 10 arrive, 20 to 30, 5 to 25 and, again, 0 to 10: each byte counts once.
+#[test]
+fn bytes_that_arrive_again_are_not_fresh() {
+    let mut log = head();
+    let mut before = 0_i64;
+    for (seq, len) in [(0, 10), (20, 10), (5, 20), (0, 10), (40, 10)] {
+        let difference = seq - before;
+        before = seq;
+        log.extend([6, 2, 0, 1, 50, 0, (difference << 1 ^ difference >> 63) as u8, len, 9]);
+        log.extend([16, 1, 0, 2]);
+        // The last one does not arrive.
+        log.extend(if seq == 40 { vec![18, 5, 0, 2, 1] } else { vec![17, 5, 0, 2] });
+    }
+    // A datagram of 70 bytes, on a flow of its own.
+    log.extend([4, 0, 2, 17, 80, 81, 6, 2, 2, 0, 70, 0, 16, 1, 0, 2, 17, 5, 0, 2]);
+    let replay = Replay::read(log.as_slice(), Part::default()).expect("a log");
+    let fresh: Vec<u64> = replay.packets.iter().map(|seen| seen.fresh).collect();
+    assert_eq!(fresh, [10, 10, 10, 0, 0, 70]);
+    let page = anabranch_view::page::html(&replay);
+    assert!(page.contains(r#""name":"packet.fresh","octets":6,"rows":6"#), "{page}");
+}
+
 /// Packets of 50 bytes at 1 Mbit/s take 400 µs each. The second begins at another rate, and a failure
 /// cuts it.
 #[test]
