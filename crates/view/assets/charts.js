@@ -39,7 +39,7 @@ class Charts {
     for (const chart of this.all) chart.onpick = onpick;
   }
 
-  /** Paths worth choosing: files by gateway, then flows that carry octets, the largest first. */
+  /** Paths worth choosing: files by gateway, then flows that carry data, the largest first. */
   paths() {
     const { facts, packet, chunk } = this.run;
     const carried = new Float64Array(facts.flows.length);

@@ -16,7 +16,7 @@ function introduce(facts) {
   if (facts.hash) parts.push(`scenario ${facts.hash.slice(0, 12)}`);
   if (facts.version) parts.push(`anabranch ${facts.version}`);
   element("about").textContent = parts.join(" · ");
-  if (facts.cut !== null) complain(`The log breaks off after ${facts.cut.toLocaleString("en")} octets: this is the run until ${seconds(facts.end, 3)} s.`);
+  if (facts.cut !== null) complain(`The log breaks off after ${facts.cut.toLocaleString("en")} bytes: this is the run until ${seconds(facts.end, 3)} s.`);
 }
 
 function legend(run) {
@@ -107,7 +107,8 @@ class Page {
         this.arrange();
       });
     };
-    new ResizeObserver(later).observe(document.body);
+    const sizes = new ResizeObserver(later);
+    for (const one of [document.body, element("map")]) sizes.observe(one);
     dark.addEventListener("change", later);
     this.choose();
     this.arrange();

@@ -5,6 +5,7 @@ const SIDE = 4;
 // Above this many links labels would hide the map, and above this many lines names no longer look for room between them.
 const MOST_LABELS = 24;
 const MOST_LINES = 2000;
+const LEAST_HEIGHT = 240;
 
 /** The items of one and then of the other. */
 function* both(first, second) {
@@ -54,11 +55,7 @@ class NetworkMap {
 
   /** Puts nodes and links in their places; after a change of size or colours. */
   arrange() {
-    const { pen, width, height } = fit(this.canvas);
-    this.width = width;
-    this.height = height;
     const { nodes, links, metres } = this.run.facts;
-    const pad = width < 480 ? 34 : 52;
     let [left, right, low, high] = [Infinity, -Infinity, Infinity, -Infinity];
     const places = nodes.map(({ x, y }) => [x, y]);
     for (const [x, y] of both(places, this.legs.places())) {
@@ -67,6 +64,16 @@ class NetworkMap {
       low = Math.min(low, y);
       high = Math.max(high, y);
     }
+    const frame = this.canvas.parentElement;
+    frame.style.height = "";
+    const pad = frame.clientWidth < 480 ? 34 : 52;
+    // A row of nodes, or a map that is wider than high, leaves the rest of the height to the charts.
+    const share = high - low < 1e-9 ? 0 : metres ? (high - low) / Math.max(right - left, 1e-9) : Infinity;
+    const needed = Math.max(LEAST_HEIGHT, share * (frame.clientWidth - 2 * pad) + 2 * pad);
+    if (needed < frame.clientHeight) frame.style.height = `${needed}px`;
+    const { pen, width, height } = fit(this.canvas);
+    this.width = width;
+    this.height = height;
     let across = (width - 2 * pad) / Math.max(right - left, 1e-9);
     let up = (height - 2 * pad) / Math.max(high - low, 1e-9);
     // A map has one scale; a drawing of who is connected to whom has not.
@@ -246,14 +253,19 @@ class NetworkMap {
         // Packets pass on both sides of the line.
         const off = wide * Math.abs(uy) + high * Math.abs(ux) + SIDE + 6;
         const from = this.run.facts.links[pair[0]][0];
-        const at = (way, side) => [this.x[from] + this.dx[pair[0]] * way + uy * off * side, this.y[from] + this.dy[pair[0]] * way - ux * off * side];
+        const at = (way, side, more = 0) => {
+          const far = (off + more) * side;
+          return [this.x[from] + this.dx[pair[0]] * way + uy * far, this.y[from] + this.dy[pair[0]] * way - ux * far];
+        };
         // Outside comes first, where there are fewer links, and above where both sides are alike.
         const out = (side) => {
           const [x, y] = at(0.5, side);
           return Math.hypot(x - this.width / 2, y - this.height / 2) - y / 1000;
         };
         const sides = out(1) > out(-1) ? [1, -1] : [-1, 1];
-        const places = [0.5, 0.42, 0.58, 0.34, 0.66].flatMap((way) => sides.map((side) => around(...at(way, side), wide, high)));
+        // Short links have room only beyond the numbers of their queues.
+        const ways = [0.5, 0.42, 0.58, 0.34, 0.66].flatMap((way) => sides.map((side) => [way, side]));
+        const places = [0, 18].flatMap((more) => ways.map(([way, side]) => around(...at(way, side, more), wide, high)));
         const box = room.take(places, true);
         if (!box) continue;
         labels.push({ pair, short, box });

@@ -72,10 +72,10 @@ class Names {
     const flags = table.flags[packet];
     const ends = this.facts.flows[table.flow[packet]];
     const where = `${this.node(ends[0])} → ${this.node(ends[1])}`;
-    if (!(flags & TCP)) return `${where}, ${table.octets[packet]} octets`;
+    if (!(flags & TCP)) return `${where}, ${table.octets[packet]} bytes`;
     const names = [[SYN, "SYN"], [FIN, "FIN"], [RST, "RST"]].filter(([flag]) => flags & flag).map(([, name]) => name);
     if (flags & FRAGMENT) names.unshift("a piece of");
-    if (table.len[packet] > 0) names.push(`octets ${table.seq[packet]} to ${table.seq[packet] + table.len[packet]}`);
+    if (table.len[packet] > 0) names.push(`bytes ${table.seq[packet]} to ${table.seq[packet] + table.len[packet]}`);
     else if (names.length === 0) names.push(`acknowledges ${table.ack[packet]}`);
     if (table.again[packet]) names.push("again");
     if (table.maker[packet] && !(flags & FRAGMENT)) names.push(`from the cache of ${this.node(table.maker[packet] - 1)}`);
