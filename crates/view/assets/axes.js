@@ -16,7 +16,8 @@ function stepFor(range, most) {
 
 class Chart {
   /**
-   * `kind` is the chart's part of a file's name; `unit` stands at the axis, and `scale` is what a value is divided by to be in it.
+   * `kind` is the chart's part of a file's name; `unit` stands at the axis, and `scale` is what a
+   * value is divided by to be in it.
    */
   constructor(page, kind, title, unit, scale = 1) {
     const { run, fold, parent } = page;
@@ -57,9 +58,11 @@ class Chart {
   }
 
   /**
-   * What is drawn: `{ name, colour, series, shape | dash, aside, quiet, joined }`, the series being a `Series`. One that stands `aside`
-   * does not press the others flat: it is left out if it lies far above them. One that is `quiet` has no entry in the legend.
-   * Values are steps, each from its time to the next, unless they are `joined` by straight lines.
+   * What is drawn: `{ name, colour, series, shape | dash, aside, quiet, joined, note }`, the series being
+   * a `Series`. One that stands `aside` does not press the others flat: it is left out if it lies
+   * far above them. One that is `quiet` has no entry in the legend. Values are steps, each from its
+   * time to the next, unless they are `joined` by straight lines. A `note` explains
+   * the entry in the legend.
    */
   show(all) {
     this.series = all.filter((one) => one.series.times.length > 0);
@@ -80,6 +83,7 @@ class Chart {
       const entry = document.createElement("span");
       entry.append(one.shape ? sample(one.colour, one.shape) : sampleLine(one.colour, DASHES[one.dash ?? 0]));
       const far = one.far ? `: ${round(one.far / this.scale)}, far above` : "";
+      if (one.note) entry.title = one.note;
       entry.append((one.label ?? one.name) + far);
       this.caption.append(entry);
     }
@@ -355,7 +359,9 @@ class Chart {
     return pen.text();
   }
 
-  /** All values of the time that is shown, and of lines those that hold at its beginning, as CSV. */
+  /**
+   * All values of the time that is shown, and of lines those that hold at its beginning, as CSV.
+   */
   csv() {
     const rows = [["time (s)", "series", this.unit]];
     for (const { name, series, shape: points } of this.complete) {

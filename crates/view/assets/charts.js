@@ -1,4 +1,5 @@
-// What the charts show: the goodput of all flows; of a path, bytes over time, windows and round trips; and a link's queue.
+// What the charts show: the goodput of all flows; of a path, bytes over time, windows and round
+// trips; and a link's queue.
 
 const SHAPES = ["disc", "triangle", "square", "diamond"];
 const LOOKS = ["data", "again", "other", "ack"];
@@ -9,15 +10,18 @@ const MOST_FLOWS = 300;
 // ICMP and ICMPv6, which also carries RPL, and the UDP ports of AODV and OLSR.
 const CONTROL = [1, 58];
 const ROUTING = [654, 698];
-// Values of the goodput of all flows together: shorter spans would take more memory than the run itself.
+// Values of the goodput of all flows together: shorter spans would take more memory than the run
+// itself.
 const MOST_BINS = 2e6;
 
-// What the chart of windows has, the last on top. What a selective acknowledgement names counts as unacknowledged: a log does not
-// have these acknowledgements, and its figure is the FlightSize of RFC 5681.
+// What the chart of windows has, the last on top. What a selective acknowledgement names counts as
+// unacknowledged: a log does not have these acknowledgements, and its figure is the FlightSize of
+// RFC 5681.
+const UNACKNOWLEDGED = "Sent and not acknowledged cumulatively: bytes of selective acknowledgements are included";
 const WINDOWS = [
   { name: "window of the peer", figure: "peer", colour: "soft", dash: 2, aside: true },
   { name: "slow-start threshold", figure: "ssthresh", colour: "other", dash: 1, aside: true },
-  { name: "unacknowledged", figure: "flying", colour: "again", dash: 3 },
+  { name: "unacknowledged", figure: "flying", colour: "again", dash: 3, note: UNACKNOWLEDGED },
   { name: "congestion window", figure: "cwnd", colour: "data", dash: 0 },
 ];
 const ROUND_TRIP = "Smoothed round-trip time";
@@ -68,7 +72,10 @@ class Charts {
     return brought;
   }
 
-  /** The goodput of all flows, as means of spans of which the time shown, of so many nanoseconds, has about a hundred. */
+  /**
+   * The goodput of all flows, as means of spans of which the time shown, of so many nanoseconds,
+   * has about a hundred.
+   */
   showGoodput(shown) {
     const { run, brought } = this;
     // Control messages of routing protocols and neighbour discovery are no goodput.
@@ -210,7 +217,7 @@ class Charts {
     this.windows.title = `Windows (${which})`;
     this.windows.show(flows.flatMap(([flow, colour, number]) => {
       const column = this.states(flow);
-      return WINDOWS.map(({ name, figure, dash, aside }) => ({ name: `${number}: ${name}`, colour, dash, aside, series: column(figure) }));
+      return WINDOWS.map(({ name, figure, dash, aside, note }) => ({ name: `${number}: ${name}`, colour, dash, aside, note, series: column(figure) }));
     }));
     this.trips.title = `${ROUND_TRIP} (${which})`;
     this.trips.show(flows.map(([flow, colour, number]) => ({ name: `${number}: smoothed round-trip time`, colour, dash: number - 1, series: this.states(flow)("srtt") })));

@@ -131,7 +131,10 @@ function compared(page) {
   return names;
 }
 
-/** How long axes are, in seconds, with idle time folded and not, and where the player goes from the midst of each idle span. */
+/**
+ * How long axes are, in seconds, with idle time folded and not, and where the player goes from the
+ * midst of each idle span.
+ */
 function folded(page) {
   const { fold, player } = page;
   const box = document.getElementById("fold");
@@ -152,7 +155,10 @@ function folded(page) {
   return { lengths, leaps, exact, hidden: document.getElementById("folding").hidden };
 }
 
-/** Text of the map that lies on other text or on a node, labels that lie on a link, and what leaves the map. */
+/**
+ * Text of the map that lies on other text or on a node, labels that lie on a link, and what leaves
+ * the map.
+ */
 function collisions(map) {
   const found = [];
   const labels = map.labels.map(({ box }) => box);

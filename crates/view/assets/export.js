@@ -111,7 +111,10 @@ function csvRow(fields) {
   return fields.map((field) => (/[",\r\n]/.test(field) ? `"${String(field).replaceAll('"', '""')}"` : field)).join(",");
 }
 
-/** A name for a file: of a run's name, which may be any text, only letters, digits and dashes are left. */
+/**
+ * A name for a file: of a run's name, which may be any text, only letters, digits and dashes are
+ * left.
+ */
 function fileName(run, chart, ending) {
   const plain = run.toLowerCase().replace(/[^\p{L}\p{N}]+/gu, "-").replace(/^-+|-+$/g, "").slice(0, 60);
   return `${plain || "run"}-${chart}.${ending}`;

@@ -1,5 +1,5 @@
-// Time without the spans in which nothing happens. Axes, slider and player use folded time: nanoseconds of the run, of which each
-// idle span has only a small part.
+// Time without the spans in which nothing happens. Axes, slider and player use folded time:
+// nanoseconds of the run, of which each idle span has only a small part.
 
 // What an idle span keeps, as a share of all other time: enough to be seen, and to be pointed at.
 const KEPT = 0.02;

@@ -95,7 +95,8 @@ class Page {
       this.nameWindow();
       this.show(this.player.time);
     });
-    // Links are as busy as in the time that the charts show, or in the last second if they show the whole run.
+    // Links are as busy as in the time that the charts show, or in the last second if they show the
+    // whole run.
     this.map.window = (time) => (element("window").value === "0" ? [time - 1e9, time] : this.shown(time));
     this.nameWindow();
     let waiting = false;

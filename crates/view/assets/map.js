@@ -2,7 +2,8 @@
 
 const MOST_DRAWN = 3000;
 const SIDE = 4;
-// Above this many links labels would hide the map, and above this many lines names no longer look for room between them.
+// Above this many links labels would hide the map, and above this many lines names no longer look
+// for room between them.
 const MOST_LABELS = 24;
 const MOST_LINES = 2000;
 const LEAST_HEIGHT = 240;
@@ -67,7 +68,8 @@ class NetworkMap {
     const frame = this.canvas.parentElement;
     frame.style.height = "";
     const pad = frame.clientWidth < 480 ? 34 : 52;
-    // A row of nodes, or a map that is wider than high, leaves the rest of the height to the charts.
+    // A row of nodes, or a map that is wider than high, leaves the rest of the height to the
+    // charts.
     const share = high - low < 1e-9 ? 0 : metres ? (high - low) / Math.max(right - left, 1e-9) : Infinity;
     const needed = Math.max(LEAST_HEIGHT, share * (frame.clientWidth - 2 * pad) + 2 * pad);
     if (needed < frame.clientHeight) frame.style.height = `${needed}px`;
@@ -116,7 +118,10 @@ class NetworkMap {
     return pairs;
   }
 
-  /** Whether the map has a line for a link: a node that moves has a link to every other, near or far. */
+  /**
+   * Whether the map has a line for a link: a node that moves has a link to every other, near or
+   * far.
+   */
   isDrawn(link) {
     const [from, to, over] = this.run.facts.links[link];
     return over === 0 || !(this.moves[from] || this.moves[to]);
@@ -188,7 +193,10 @@ class NetworkMap {
     this.drawNames(pen, nodes);
   }
 
-  /** Names where there is room: those that would lie on others are left to the pointer. Then labels of links. */
+  /**
+   * Names where there is room: those that would lie on others are left to the pointer. Then labels
+   * of links.
+   */
   drawNames(pen, nodes) {
     const r = this.radius;
     const size = this.width < 480 ? 11 : 12;
@@ -240,7 +248,10 @@ class NetworkMap {
     return boxes;
   }
 
-  /** Places for what links can do and how busy they are: beside the middle of each, where nothing else is. */
+  /**
+   * Places for what links can do and how busy they are: beside the middle of each, where nothing
+   * else is.
+   */
   placeLabels(pen, room) {
     setText(pen, LABEL_FONT, theme.soft);
     const labels = [];
@@ -289,7 +300,10 @@ class NetworkMap {
     return ways.map((link, i) => `${can[i]}, ${share(link)}`);
   }
 
-  /** The rate of a link at a time and, of a cable, its delay: that of a radio is a matter of the distance. */
+  /**
+   * The rate of a link at a time and, of a cable, its delay: that of a radio is a matter of the
+   * distance.
+   */
   ability(link, time) {
     const [, , over, , delay] = this.run.facts.links[link];
     return rate(this.run.rateAt(link, time)) + (over === 0 ? `, ${span(delay)}` : "");

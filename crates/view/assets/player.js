@@ -98,7 +98,8 @@ class Player {
   key(event) {
     if (event.ctrlKey || event.altKey || event.metaKey) return;
     const inChoice = event.target instanceof HTMLSelectElement;
-    const onButton = event.target instanceof HTMLButtonElement;
+    // A space presses a button and checks a box.
+    const onButton = event.target instanceof HTMLButtonElement || event.target.type === "checkbox";
     const acts = {
       ArrowLeft: () => this.step(-1),
       ArrowRight: () => this.step(1),

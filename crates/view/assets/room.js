@@ -1,4 +1,5 @@
-// Room for text on the map: names and labels stand where they cover no node, no link and no other text.
+// Room for text on the map: names and labels stand where they cover no node, no link and no other
+// text.
 
 /** Whether two boxes, each left, top, right and bottom, have nothing in common. */
 function apart(a, b) {
@@ -39,7 +40,10 @@ class Room {
     return box[0] >= this.edge[0] && box[1] >= this.edge[1] && box[2] <= this.edge[2] && box[3] <= this.edge[3];
   }
 
-  /** The first of these boxes that is free; with `strict`, no line and nothing wanted is in it either. Takes it. */
+  /**
+   * The first of these boxes that is free; with `strict`, no line and nothing wanted is in it
+   * either. Takes it.
+   */
   take(boxes, strict) {
     const found = boxes.find((box) => this.inside(box)
       && this.taken.every((other) => apart(other, box))

@@ -173,7 +173,9 @@ class Run {
     return last ? last[1] : this.facts.links[link][3];
   }
 
-  /** Nanoseconds that a link has transmitted until a time; the same is counted in `Replay::busy`. */
+  /**
+   * Nanoseconds that a link has transmitted until a time; the same is counted in `Replay::busy`.
+   */
   busy(link, time) {
     let found = this.transmissions.get(link);
     if (!found) {

@@ -36,7 +36,10 @@ function rate(bits) {
   return `${bits} bit/s`;
 }
 
-/** A share of 1 in percent. One that is not nothing does not read as nothing, and one that is not all not as all. */
+/**
+ * A share of 1 in percent. One that is not nothing does not read as nothing, and one that is not
+ * all not as all.
+ */
 function percent(share) {
   const whole = Math.round(share * 100);
   if (whole === 0 && share > 0) return "<1 %";

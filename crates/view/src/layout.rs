@@ -205,8 +205,8 @@ impl Graph {
         Some(spine)
     }
 
-    /// A chain from left to right. The leaves of its ends stand before and behind it; those of other
-    /// nodes above and below their node.
+    /// A chain from left to right. The leaves of its ends stand before and behind it; those of
+    /// other nodes above and below their node.
     fn along(&self, spine: &[usize]) -> Part {
         let at = |end: usize| {
             spine.iter().position(|node| *node == end || self.leaves(*node).any(|leaf| leaf == end))
@@ -231,7 +231,8 @@ impl Graph {
                 part.extend(leaves.iter().enumerate().map(|(n, leaf)| (*leaf, x, centred(n, leaves.len()))));
             } else {
                 // Alternating: above, below, further above, further below.
-                let place = |n: usize| if n % 2 == 0 { -1.0 - (n / 2) as f64 } else { 1.0 + (n / 2) as f64 };
+                let place =
+                    |n: usize| if n.is_multiple_of(2) { -1.0 - (n / 2) as f64 } else { 1.0 + (n / 2) as f64 };
                 part.extend(leaves.iter().enumerate().map(|(n, leaf)| (*leaf, x, place(n))));
             }
         }
@@ -242,8 +243,8 @@ impl Graph {
 
     /// A tree from left to right, each parent in the middle of its children.
     fn tree(&self, nodes: &[usize]) -> Part {
-        // In a tree the node furthest from any node is an end of a longest path, and the distance of
-        // a node to whichever end is further is its distance to the node furthest from it.
+        // In a tree the node furthest from any node is an end of a longest path, and the distance
+        // of a node to whichever end is further is its distance to the node furthest from it.
         let from_end = |start: usize| {
             let reached = self.distances(start);
             let end = reached.last().map_or(start, |(node, _)| *node);

@@ -111,8 +111,8 @@ fn busy(replay: &Replay) -> u64 {
     all.max().unwrap_or(replay.end)
 }
 
-/// Spans in which nothing happens, each longer than a second and than a tenth of what is shown of the
-/// run: from when and until when, in nanoseconds.
+/// Spans in which nothing happens, each longer than a second and than a tenth of what is shown of
+/// the run: from when and until when, in nanoseconds.
 fn idle(replay: &Replay, busy: u64) -> Vec<(u64, u64)> {
     let least = (busy.saturating_sub(replay.start) / 10).max(SECOND);
     let flights = replay.flights.iter().map(|f| (f.sent, f.end));

@@ -44,9 +44,9 @@ pub struct Seen {
     pub done: Option<u64>,
     /// Its source has sent these octets before.
     pub again: bool,
-    /// Bytes that it brought to its destination first: of TCP segments the data that no other packet
-    /// had brought there before, of other packets the whole with its IP header. 0 if it did not
-    /// arrive.
+    /// Bytes that it brought to its destination first: of TCP segments the data that no other
+    /// packet had brought there before, of other packets the whole with its IP header. 0 if it did
+    /// not arrive.
     pub fresh: u64,
 }
 
@@ -247,9 +247,9 @@ impl Replay {
         last.map(|leg| leg.place(time)).or(self.nodes[node as usize].position)
     }
 
-    /// Nanoseconds that a link has transmitted until `time`, in nanoseconds. A cable transmits packets
-    /// at its rate; a link over the air has the frames from its start to its end. Acknowledgements of
-    /// a cable's link layer are not in the log and do not count.
+    /// Nanoseconds that a link has transmitted until `time`, in nanoseconds. A cable transmits
+    /// packets at its rate; a link over the air has the frames from its start to its end.
+    /// Acknowledgements of a cable's link layer are not in the log and do not count.
     pub fn busy(&self, link: u32, time: u64) -> u64 {
         let Link { from, to, over, rate, .. } = self.links[link as usize];
         if over != Medium::Cable {

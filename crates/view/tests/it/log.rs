@@ -99,8 +99,8 @@ fn bytes_that_arrive_again_are_not_fresh() {
     assert!(page.contains(r#""name":"packet.fresh","octets":6,"rows":6"#), "{page}");
 }
 
-/// Packets of 50 bytes at 1 Mbit/s take 400 µs each. The second begins at another rate, and a failure
-/// cuts it.
+/// Packets of 50 bytes at 1 Mbit/s take 400 µs each. The second begins at another rate, and a
+/// failure cuts it.
 #[test]
 fn a_link_is_busy_while_it_transmits() {
     let mut log = head();
