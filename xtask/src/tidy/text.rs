@@ -93,7 +93,7 @@ fn wide_lines(path: &str, text: &str) -> Vec<Finding> {
             comment.trim_start_matches(['/', '!']).trim_start()
         };
         in_code ^= prose.starts_with("```");
-        let is_fixed = in_code || prose.starts_with(['|', '#', '<', '[', '{', '`']) || line.contains("  ");
+        let is_fixed = in_code || prose.starts_with(['|', '#', '<', '[', '{', '`']) || prose.contains("  ");
         if line.chars().count() > COLUMNS && !is_fixed && is_breakable(line) {
             findings.push(Finding::new(path, i + 1, format!("more than {COLUMNS} columns")));
         }
