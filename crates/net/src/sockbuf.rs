@@ -136,16 +136,16 @@ impl Config {
 #[non_exhaustive]
 pub enum AddError {
     /// A connection of no sockets.
-    #[error("a connection needs a socket")]
+    #[error("no sockets given")]
     NoSocket,
     /// It is held already, or given twice.
-    #[error("the socket is held already")]
+    #[error("the socket is already managed")]
     Held,
     /// There is no such connection, or none any more.
-    #[error("there is no connection {}", .0.0)]
+    #[error("unknown connection {}", .0.0)]
     Unknown(ConnectionId),
     /// The budget has no room for the least buffer, the overrun and one segment of each socket.
-    #[error("the least for each socket is {needed} octets, and the budget {budget}")]
+    #[error("the sockets need at least {needed} bytes, more than the budget of {budget} bytes")]
     Full {
         /// Octets that all need at least.
         needed: u64,

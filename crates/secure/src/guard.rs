@@ -23,29 +23,29 @@ use crate::small;
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, thiserror::Error)]
 pub enum Refused {
     /// The greeting does not hold, or comes from somebody unknown.
-    #[error("it has not shown a key that is known here")]
+    #[error("the peer has not shown a known key")]
     Stranger,
     /// The key was known when the stream began, and was revoked since.
-    #[error("its key was revoked")]
+    #[error("the peer's key is revoked")]
     Revoked,
     /// It has been here before.
-    #[error("it repeats what was said before")]
+    #[error("the peer repeats an earlier greeting")]
     Replayed,
     /// Its number was given to another stream under the same keys: sealing it would use a nonce
     /// twice.
-    #[error("the number of this session was used before under the same keys")]
+    #[error("the session number was used before with the same keys")]
     Repeated,
     /// A record does not open: it was changed, or is out of its place.
-    #[error("a record was changed on its way, or is out of its place")]
+    #[error("a record was changed or is out of order")]
     Tampered,
     /// No greeting, no record: somebody who speaks something else, or without encryption.
-    #[error("it does not speak as was agreed")]
+    #[error("unexpected data: the peer uses another protocol or no encryption")]
     Garbled,
     /// It ends within a record.
-    #[error("it ends in the middle of a record")]
+    #[error("the stream ends within a record")]
     Truncated,
     /// A session of a transfer that nobody has asked for.
-    #[error("it belongs to no transfer that was asked for")]
+    #[error("the session belongs to no requested transfer")]
     Unasked,
 }
 

@@ -138,16 +138,16 @@ pub enum KeyText {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum BadKey {
     /// No such word before the colon.
-    #[error("a key begins with x25519:, x25519-secret:, psk:, ed25519: or ed25519-secret:")]
+    #[error("not a key: expected x25519:, x25519-secret:, psk:, ed25519: or ed25519-secret: at the start")]
     Kind,
     /// Not the octets of a key.
-    #[error("a key is 64 hexadecimal digits after the colon")]
+    #[error("not a key: expected 64 hexadecimal digits after the colon")]
     Digits,
     /// No point of the curve.
-    #[error("these digits are no Ed25519 key")]
+    #[error("not a valid Ed25519 public key")]
     Point,
     /// A key, but another one.
-    #[error("this is a key of the kind `{is}`; `{wanted}` is needed here")]
+    #[error("expected a key of kind `{wanted}`, found `{is}`")]
     Other {
         /// The kind that is needed.
         wanted: &'static str,

@@ -45,7 +45,7 @@ pub const fn record(buffer: u64) -> usize {
 /// A stream is to be reset: its peer has not shown a key that is known, or what it sent was
 /// changed, out of place, or longer than there is room for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("its peer is not known, or what it sent was changed or is too long")]
+#[error("the peer is not known, or its data was changed or is too long")]
 pub struct Refused;
 
 /// The keys of one transfer.

@@ -125,7 +125,7 @@ pub enum Allocation {
 #[non_exhaustive]
 pub enum ConfigError {
     /// A pool of nothing, or of more than reals count octet by octet.
-    #[error("the threshold must be 1 to 2^50 octets, not {0}")]
+    #[error("the threshold must be from 1 byte to 2^50 bytes, found {0}")]
     Threshold(u64),
     /// Decisions without a pause.
     #[error("the period between two decisions must be longer than 0")]

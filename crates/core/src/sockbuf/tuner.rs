@@ -63,11 +63,13 @@ pub enum OpenError {
     #[error("connection {} is open already", .0.0)]
     Known(ConnectionId),
     /// Segments of no octets.
-    #[error("the MSS must be at least one octet")]
+    #[error("the MSS must be at least one byte")]
     NoSegment,
     /// The pool has no room for one segment of each connection. Close one, or begin with a larger
     /// pool.
-    #[error("one segment for each connection is {needed} octets, and the threshold {threshold}")]
+    #[error(
+        "one segment for each connection needs {needed} bytes, more than the threshold of {threshold} bytes"
+    )]
     Full {
         /// Octets that one segment of each takes.
         needed: u64,
@@ -84,7 +86,9 @@ pub enum ThresholdError {
     #[error(transparent)]
     Config(#[from] ConfigError),
     /// One segment for each connection does not fit.
-    #[error("one segment for each connection is {needed} octets, and the threshold would be {threshold}")]
+    #[error(
+        "one segment for each connection needs {needed} bytes, more than the new threshold of {threshold} bytes"
+    )]
     Small {
         /// Octets that one segment of each takes.
         needed: u64,

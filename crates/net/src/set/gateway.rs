@@ -143,7 +143,7 @@ pub struct Gauges {
 }
 
 impl Gauges {
-    /// Sessions at present, half-open ones included.
+    /// Sessions open now, half-open ones included.
     pub fn sessions(&self) -> u64 {
         self.sessions.load(Ordering::Relaxed)
     }

@@ -269,7 +269,7 @@ impl<S: Sink> Node<S> {
         self.driver.refused
     }
 
-    /// Connections at present.
+    /// Connections open now.
     pub fn connections(&self) -> usize {
         self.driver.connections()
     }

@@ -96,7 +96,7 @@ fn a_command_gets_the_octets_and_has_the_last_word() {
     let run = push(folder.path(), &["file", "--to", &node.address, "--via", &gateway.known(), "--quiet"]);
     assert_eq!(run.status.code(), Some(1), "the command has not taken it");
     assert_eq!(node.ended().0, Some(1));
-    node.says("it ended with exit status: 3");
+    node.says("the command ended with exit status: 3");
 }
 
 #[test]
@@ -115,7 +115,7 @@ fn an_interrupt_ends_each_of_them() {
     assert_eq!(push.wait().expect("it is ours").code(), Some(130));
     let mut said = String::new();
     push.stderr.take().expect("it is piped").read_to_string(&mut said).expect("the program writes text");
-    assert!(said.contains("interrupted: ") && said.contains(" of 1000000 octets were delivered"), "{said}");
+    assert!(said.contains("interrupted: ") && said.contains(" of 1000000 bytes were delivered"), "{said}");
     node.signal("-INT");
     // The command ends with the node: otherwise it would take the end of its input for the end of
     // the file.
@@ -132,14 +132,14 @@ fn an_interrupt_ends_each_of_them() {
 fn a_gateway_without_a_rule_says_so_and_relays_nowhere() {
     let folder = folder(2_000);
     let gateway = start(folder.path(), &["gateway", "--listen", "127.0.0.1:0"]);
-    gateway.says("relays nowhere");
+    gateway.says("no node can be reached");
     let out = ["node", "--listen", "127.0.0.1:0", "--gateways", &gateway.known(), "--out", "got"];
     let node = start(folder.path(), &out);
     let run = push(folder.path(), &["file", "--to", &node.address, "--quiet"]);
     assert_eq!(run.status.code(), Some(1));
     assert!(text(&run.stdout).contains("forbidden"), "{}", text(&run.stdout));
     assert!(text(&run.stderr).contains("--allow"), "{}", text(&run.stderr));
-    gateway.says("no --allow names");
+    gateway.says("outside of --allow");
     assert!(!folder.path().join("got").exists());
 }
 
@@ -182,7 +182,7 @@ fn a_node_with_signers_takes_only_what_they_have_signed() {
     let gateway = gateway(path);
     let out = ["node", "--listen", "127.0.0.1:0", "--gateways", &gateway.known(), "--out", "got"];
     let node = start(path, &[&out[..], &["--signers", "release.pub"]].concat());
-    let (none, other) = ("it has no signature", "no key of --signers has signed it");
+    let (none, other) = ("it has no signature", "not signed by a key of --signers");
     let unsigned: [(&[&str], &str); 3] = [
         (&["file"], none),
         (&["file", "--signature", "theirs"], other),
@@ -277,7 +277,7 @@ fn standard_input_is_pushed_with_little_memory() {
         let (failed, _) = run("absent");
         assert_eq!(failed.status.code(), Some(1));
         let said = text(&failed.stderr);
-        assert!(said.contains("cannot keep more than 16 MiB") && said.contains("TMPDIR"), "{said}");
+        assert!(said.contains("cannot buffer more than 16 MiB") && said.contains("TMPDIR"), "{said}");
     }
 }
 
@@ -294,7 +294,7 @@ fn a_file_whose_name_is_no_text_is_delivered() {
     let mut push = command(folder.path(), &["push", "--to", &node.address]);
     let run = push.arg(name).output().expect("the program starts");
     assert_eq!(run.status.code(), Some(0), "{}", text(&run.stderr));
-    assert!(text(&run.stderr).contains("will not be remembered"), "{}", text(&run.stderr));
+    assert!(text(&run.stderr).contains("cannot resume"), "{}", text(&run.stderr));
     assert_eq!(node.ended().0, Some(0));
     assert!(fs::read(folder.path().join("got")).expect("it is there") == contents(1_000));
 }
