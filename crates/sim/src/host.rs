@@ -45,7 +45,7 @@ pub enum BindError {
 #[non_exhaustive]
 pub enum DatagramError {
     /// It has more octets than a packet has room for.
-    #[error("a datagram carries {most} octets at most, not {octets}")]
+    #[error("a datagram carries at most {most} bytes, not {octets}")]
     TooLong {
         /// What it has.
         octets: usize,

@@ -72,7 +72,7 @@ pub enum CaptureError {
         interfaces: usize,
     },
     /// A name, description or comment is longer than the 65535 octets that an option can have.
-    #[error("{octets} octets of {what} do not fit into a capture's option")]
+    #[error("{octets} bytes of {what} do not fit into an option of the capture")]
     Text {
         /// Which text.
         what: &'static str,

@@ -113,7 +113,7 @@ fn table(Answer { question, travel: travelled }: &Answer) -> String {
         ("there".to_owned(), travelled.syn),
         ("back".to_owned(), travelled.ack),
         (
-            format!("first packet of {} there", counted(question.packets.payload as usize, "octet")),
+            format!("first packet of {} there", counted(question.packets.payload as usize, "byte")),
             travelled.t_first,
         ),
         ("each further one".to_owned(), travelled.t_next),

@@ -372,7 +372,7 @@ impl<'s> Checker<'s> {
                 continue;
             }
             let at = at!["transfer", i, "gateways"];
-            let hint = Some("say how many gateways to use, or which");
+            let hint = Some("give the number of gateways, or their names");
             let octets = match &scenario.transfers[transfer].content {
                 ContentSpec::Bytes(octets) => *octets,
                 ContentSpec::File(name) => match self.source.length_of(name) {

@@ -244,7 +244,7 @@ impl PolicyName {
         if this.as_str() == name {
             return Ok(this);
         }
-        let expected = format!("the name of a policy, of at most {LONGEST} octets");
+        let expected = format!("the name of a policy, of at most {LONGEST} bytes");
         Err(E::invalid_length(name.len(), &expected.as_str()))
     }
 

@@ -500,7 +500,7 @@ fn more_tcp_transfers_than_ports_are_refused() {
     let error = Source::new("many.toml", text).scenario().unwrap_err();
     expect![[r#"
         many.toml:111010:1: a transfer without a request is one of the first 22200 of a scenario: each has its port
-          hint: carry more octets in fewer transfers, or split the scenario"#]]
+          hint: carry more bytes in fewer transfers, or split the scenario"#]]
     .assert_eq(&error.to_string());
 }
 
@@ -618,7 +618,7 @@ fn errors_of_meaning_have_a_place_and_a_hint() {
     check(
         "queue = \"64 kB\"",
         "mtu = 0",
-        expect!["bad.toml:46:7: an MTU of 0 octets has no room for a packet; expected 68 or more"],
+        expect!["bad.toml:46:7: an MTU of 0 bytes has no room for a packet; expected 68 or more"],
     );
     check("mss = 1000", "mss = 0", expect!["bad.toml:9:7: an MSS is in 1..=65495"]);
     check(
@@ -754,14 +754,14 @@ fn errors_of_emulation_have_a_place_and_a_hint() {
         "[emulation]\non_lag = \"stop\"\n[network]",
         expect![[r#"
         bad.toml:4:1: no node is a TUN end
-          hint: give the nodes that the kernel shall stand for `host = "tun"`"#]],
+          hint: set `host = "tun"` on the nodes that the kernel plays"#]],
     );
     check(
         "[network]",
         "[emulation]\nlag_limit = \"0 ms\"\n[network]",
         expect![[r#"
         bad.toml:4:1: no node is a TUN end
-          hint: give the nodes that the kernel shall stand for `host = "tun"`"#]],
+          hint: set `host = "tun"` on the nodes that the kernel plays"#]],
     );
 }
 

@@ -267,7 +267,7 @@ impl Reader {
             return self.fault(
                 runs.span(),
                 "`runs` and `[enough]` both say how many runs there are",
-                "say `min` and `max` in `[enough]`, or leave `[enough]` out",
+                "give `min` and `max` in `[enough]`, or remove `[enough]`",
             );
         }
         let said = enough.get_ref();
@@ -278,7 +278,7 @@ impl Reader {
             return self.fault(
                 said.max.span(),
                 message,
-                "after one run nobody knows how far the next one may lie",
+                "one run gives no confidence interval; set min to at least 2",
             );
         }
         Ok(Runs::Enough(Enough { metric: said.metric.clone(), width, min, max }))
@@ -448,7 +448,7 @@ impl Reader {
         if spec.places.insert(key.clone(), self.source.place(value)).is_some() {
             return self.fault(
                 path.span(),
-                format!("`{key}` is said twice"),
+                format!("`{key}` is given twice"),
                 "a parameter is fixed, on an axis, in the list of points or sampled, not two of these",
             );
         }

@@ -318,7 +318,7 @@ fn values_that_make_no_sense_are_refused() {
         "\"link.cable.loss\"",
         "\"link.cable.delay\"",
         expect![[r#"
-        s.toml:12:1: `link.cable.delay` is said twice
+        s.toml:12:1: `link.cable.delay` is given twice
           hint: a parameter is fixed, on an axis, in the list of points or sampled, not two of these"#]],
     );
 }
@@ -337,19 +337,19 @@ fn enough_is_checked_too() {
         &enough("width = 0.1\nmin = 1\nmax = 100"),
         expect![[r#"
         s.toml:5:7: expected 2 <= min <= max <= 1000000, found 1 and 100
-          hint: after one run nobody knows how far the next one may lie"#]],
+          hint: one run gives no confidence interval; set min to at least 2"#]],
     );
     refused(
         &enough("width = 0.1\nmin = 10\nmax = 5"),
         expect![[r#"
         s.toml:5:7: expected 2 <= min <= max <= 1000000, found 10 and 5
-          hint: after one run nobody knows how far the next one may lie"#]],
+          hint: one run gives no confidence interval; set min to at least 2"#]],
     );
     refused(
         &format!("runs = 3\n{}", enough("width = 0.1\nmax = 100")),
         expect![[r#"
         s.toml:1:8: `runs` and `[enough]` both say how many runs there are
-          hint: say `min` and `max` in `[enough]`, or leave `[enough]` out"#]],
+          hint: give `min` and `max` in `[enough]`, or remove `[enough]`"#]],
     );
 }
 
@@ -456,7 +456,7 @@ fn axes_and_points_that_cannot_be_are_refused_where_they_stand() {
     refused(
         "[grid]\n\"link.cable.loss\" = [0.1]\n[[zip]]\n\"link.cable.loss\" = [0.1]\n",
         expect![[r#"
-            s.toml:4:1: `link.cable.loss` is said twice
+            s.toml:4:1: `link.cable.loss` is given twice
               hint: a parameter is fixed, on an axis, in the list of points or sampled, not two of these"#]],
     );
     refused(

@@ -114,7 +114,7 @@ impl<R: BufRead> Octets<R> {
     pub(super) fn text(&mut self) -> Result<String, Fault> {
         let len = self.number()?;
         if len > LONGEST_TEXT {
-            return Err(Fault::Bad("a text of more than 65536 octets"));
+            return Err(Fault::Bad("a text of more than 65536 bytes"));
         }
         let mut octets = Vec::new();
         let read = (&mut self.input).take(len).read_to_end(&mut octets).map_err(Fault::Io)?;

@@ -83,7 +83,7 @@ fn a_file_that_is_no_log_is_refused_with_a_reason() {
         ("foreign.ablog", b"PNG, or something else", "this is no event log"),
         ("short.ablog", b"ABL", "this is no event log"),
         ("newer.ablog", b"ABLOG\x07", "the log is of version 7"),
-        ("damaged.ablog", b"ABLOG\x01\xfe\x00", "damaged at octet 6"),
+        ("damaged.ablog", b"ABLOG\x01\xfe\x00", "damaged at byte 6"),
     ] {
         let log = path(&folder, name);
         std::fs::write(&log, octets).expect("a file");

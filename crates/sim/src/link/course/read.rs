@@ -20,7 +20,7 @@ impl Opportunities {
         for (number, line) in lines(text) {
             let Ok(time) = u32::from_str(line) else {
                 let message = format!("expected a whole number of milliseconds, found {}", shown(line));
-                let hint = "a line of a mahimahi trace is the time of one packet of 1500 octets";
+                let hint = "a line of a mahimahi trace is the time of one packet of 1500 bytes";
                 return wrong(Some(number), message, hint);
             };
             if let Some(last) = millis.last().filter(|last| **last > time) {

@@ -69,7 +69,7 @@ impl Checker<'_> {
 
     pub(super) fn emulation(&self, file: &mut FileConfig, nodes: &[NodeSpec]) -> Checked<EmulationSection> {
         if nodes.iter().all(|node| node.tun.is_none()) {
-            let hint = "give the nodes that the kernel shall stand for `host = \"tun\"`";
+            let hint = "set `host = \"tun\"` on the nodes that the kernel plays";
             return match file.emulation {
                 None => Ok(EmulationSection::default()),
                 Some(_) => self.fault(at!["emulation"], "no node is a TUN end", Some(hint)),

@@ -319,7 +319,7 @@ impl Checker<'_> {
             return Ok(());
         }
         let message =
-            format!("an MTU of {mtu} octets has no room for a packet; expected {SMALLEST_MTU} or more");
+            format!("an MTU of {mtu} bytes has no room for a packet; expected {SMALLEST_MTU} or more");
         self.fault(path, message, None)
     }
 

@@ -236,7 +236,7 @@ impl Checker<'_> {
         for (key, name, mss) in both {
             let (Some(name), true) = (name, u32::from(mss) > largest) else { continue };
             let message = format!(
-                "segments of {mss} octets do not fit into a packet of the radio, of {most} with its headers"
+                "segments of {mss} bytes do not fit into a packet of the radio, which has {most} bytes with its headers"
             );
             let hint = format!("say `mss = {largest}` or less in `[tcp.{name}]`");
             return self.fault(at!["transfer", i, key], message, Some(&hint));

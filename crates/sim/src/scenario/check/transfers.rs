@@ -176,7 +176,7 @@ impl Checker<'_> {
             let message = format!(
                 "a transfer without a request is one of the first {MAX_TCP_TRANSFERS} of a scenario: each has its port"
             );
-            let hint = "carry more octets in fewer transfers, or split the scenario";
+            let hint = "carry more bytes in fewer transfers, or split the scenario";
             return self.fault(at!["transfer", i], message, Some(hint));
         };
         let port = u32::from(first) + member;
@@ -397,7 +397,7 @@ impl Checker<'_> {
         let set = section.set.unwrap_or_default();
         for (key, size) in [("node_buffer", set.node_buffer), ("gateway_buffer", set.gateway_buffer)] {
             if size.0 == 0 || size.0 > u64::from(u32::MAX) {
-                let message = format!("`{key}` is not between 1 octet and 4 GiB");
+                let message = format!("`{key}` is not between 1 byte and 4 GiB");
                 return self.fault(at!["transfer", i, "set", key], message, None);
             }
         }

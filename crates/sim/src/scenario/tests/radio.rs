@@ -302,13 +302,13 @@ fn errors_of_the_radio_have_a_place_and_a_hint() {
     check_radio(
         replaced("max_frame_retries = 7", "frame = 63"),
         expect![
-            "bad.toml:11:9: a frame of 63 octets: expected 64, for 6LoWPAN, to 127, which the physical layer allows"
+            "bad.toml:11:9: a frame of 63 bytes: expected 64, for 6LoWPAN, to 127, which the physical layer allows"
         ],
     );
     check_radio(
         replaced("max_frame_retries = 7", "frame = 128"),
         expect![
-            "bad.toml:11:9: a frame of 128 octets: expected 64, for 6LoWPAN, to 127, which the physical layer allows"
+            "bad.toml:11:9: a frame of 128 bytes: expected 64, for 6LoWPAN, to 127, which the physical layer allows"
         ],
     );
     check_radio(
@@ -328,7 +328,7 @@ fn errors_of_the_radio_have_a_place_and_a_hint() {
     check_radio(
         replaced("mss = 80", "mss = 1221"),
         expect![[r#"
-        bad.toml:39:1: segments of 1221 octets do not fit into a packet of the radio, of 1280 with its headers
+        bad.toml:39:1: segments of 1221 bytes do not fit into a packet of the radio, which has 1280 bytes with its headers
           hint: say `mss = 1220` or less in `[tcp.default]`"#]],
     );
     check_radio(

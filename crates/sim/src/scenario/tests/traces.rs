@@ -137,7 +137,7 @@ fn what_is_wrong_is_said_where_it_is() {
     let traced = |trace: &str| error(&format!("delay = \"1 ms\"\ntrace = {trace}"), "");
     expect![[r#"
         bad.up:3:1: expected a whole number of milliseconds, found `three`
-          hint: a line of a mahimahi trace is the time of one packet of 1500 octets"#]]
+          hint: a line of a mahimahi trace is the time of one packet of 1500 bytes"#]]
     .assert_eq(&traced("{ mahimahi = \"bad.up\" }"));
     expect![[r#"
         empty.csv: the file has no row with a time and a rate
