@@ -280,7 +280,7 @@ pub(crate) fn in_file(path: &Path) -> Result<Vec<KeyText>, Error> {
     let keys = any_in_file(path)?;
     if keys.is_empty() {
         return Err(Error::input(format!("{}: no key in this file", path.display()))
-            .with_hint("a key is on a line of its own; lines that begin with # are comments"));
+            .with_hint("put each key on its own line; lines that begin with # are comments"));
     }
     Ok(keys)
 }
@@ -380,7 +380,7 @@ pub(crate) fn warn_if_open(path: &Path) {
 /// Reads a signature that `key sign` has written.
 pub(crate) fn read_signature(path: &Path) -> Result<Signature, Error> {
     const HINT: &str =
-        "`anabranch key sign` makes signatures; `--manifest` takes what `anabranch manifest create` makes";
+        "`anabranch key sign` makes signatures; `anabranch manifest create` makes files for --manifest";
     let mut octets = Vec::new();
     // A signature has 128 hexadecimal digits. The limit keeps a wrong, maybe very long file out of
     // memory.

@@ -96,11 +96,8 @@ impl Hangup {
                 Ok(()) => Entry::info("reloaded", "keys were read again").write(),
                 Err(error) => {
                     let (message, hint) = error.parts();
-                    let entry = Entry::new(
-                        Level::Error,
-                        "not reloaded",
-                        format!("the keys are unchanged: error: {message}"),
-                    );
+                    let entry =
+                        Entry::new(Level::Error, "not reloaded", format!("keys unchanged: error: {message}"));
                     hint.into_iter().fold(entry, Entry::hinted).write();
                 }
             }

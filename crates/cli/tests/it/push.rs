@@ -375,7 +375,7 @@ fn an_unwritable_output_is_refused() {
         None,
         expect![[r#"
         error: cannot write directory: it is a directory
-          hint: name a file in it
+          hint: name a file in this directory
     "#]],
     );
 }

@@ -112,7 +112,7 @@ impl<'a> Words<'a> {
     fn said(&self) -> Result<Said, Error> {
         let hops: u32 = self.number("hops", 1)?;
         if !(1..=64).contains(&hops) {
-            let message = format!("--path {}: hops must be from 1 to 64, found {hops}", self.number);
+            let message = format!("--path {}: hops must lie between 1 and 64, not {hops}", self.number);
             return Err(Error::input(message)
                 .with_hint("count the links of the path, including the last one to the data centre"));
         }
@@ -172,5 +172,5 @@ fn table(answer: &Answer) -> String {
             packets.count,
         );
     }
-    text + "\ntimes in seconds; a path has half the next one's round trip, the last one its window\n"
+    text + "\ntimes in seconds; packets: as many as fit into half the RTT of the next path, for the last path its window\n"
 }

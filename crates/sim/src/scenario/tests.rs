@@ -711,7 +711,7 @@ fn errors_of_emulation_have_a_place_and_a_hint() {
         cn,
         "name = \"cn\"\nhost = \"tun\"\n",
         expect![[r#"
-        bad.toml:59:8: the kernel stands for this node, and the simulator carries nothing for it
+        bad.toml:59:8: the kernel plays this node, and the simulator cannot run its transfers
           hint: begin and end transfers at simulated nodes, and use real programs here"#]],
     );
     check(

@@ -210,7 +210,7 @@ fn a_manifest_that_does_not_fit_is_refused_with_its_reason() {
         (&["--vendor", "example.org"][..], device, "for another --vendor"),
         (&["--class", "pump"], device, "for another --class"),
         (&["--component", "radio"], device, "for another --component"),
-        (&["--expires", "2020-01-01"], ["has expired there", "the node's clock"], "has expired"),
+        (&["--expires", "2020-01-01"], ["has expired", "the node's clock"], "has expired"),
         (&["--key", "stranger.key"], signer, "no manifest of this file is signed by a key of --signers"),
     ] {
         site.manifest("image", 9, options);
@@ -349,7 +349,7 @@ fn a_node_with_a_damaged_number_takes_nothing() {
     for torn in [&b""[..], b"1", &whole[..whole.len() - 1], b"nonsense\n"] {
         fs::write(&stored, torn).expect("it is there");
         for name in ["low", "higher"] {
-            site.refuses(&site.push(name), Some(b"high"), "it could not store the file", "the node says");
+            site.refuses(&site.push(name), Some(b"high"), "it could not store the file", "the node's log");
             site.node().says("sequence number");
         }
         site.kill();
@@ -365,13 +365,13 @@ fn a_node_with_a_damaged_number_takes_nothing() {
     let mut new = stored.into_os_string();
     new.push("+new");
     fs::create_dir(&new).expect("it can be made");
-    site.refuses(&site.push("higher"), Some(b"high"), "it could not store the file", "the node says");
+    site.refuses(&site.push("higher"), Some(b"high"), "it could not store the file", "the node's log");
     site.node().says("sequence number");
     assert_eq!(site.number(), Some(12));
     // A node that starts with such a disk still knows which numbers are lower.
     site.restart(&with(&["--out", "got"]));
     site.refuses(&site.push("low"), Some(b"high"), ROLLBACK[0], ROLLBACK[1]);
-    site.refuses(&site.push("higher"), Some(b"high"), "it could not store the file", "the node says");
+    site.refuses(&site.push("higher"), Some(b"high"), "it could not store the file", "the node's log");
     assert_eq!(site.number(), Some(12));
     fs::remove_dir(&new).expect("it is there");
     site.takes("higher");
@@ -593,14 +593,14 @@ fn only_whole_mcuboot_images_of_no_lower_version_get_to_their_place() {
     }
     let push = |site: &Site, name| site.push_with(name, &["--restart"]);
     for name in ["short", "flipped"] {
-        site.refuses(&push(&site, name), None, "no whole image for its boot loader", "imgtool sign");
+        site.refuses(&push(&site, name), None, "not a complete image for its boot loader", "imgtool sign");
         site.node().says("not a complete MCUboot image");
     }
     for (name, octets) in [("old", &old), ("new", &new), ("new", &new)] {
         assert_eq!(push(&site, name).status.code(), Some(0));
         assert_eq!(site.got().as_ref(), Some(octets));
     }
-    site.refuses(&push(&site, "old"), Some(&new), "it has taken a later version", "");
+    site.refuses(&push(&site, "old"), Some(&new), "it has accepted a later version", "");
     site.node().says("version 1.2.0+0 is lower than the installed 1.3.0+0");
     // A refused file does not block the next one.
     site.write("third", &image([2, 0], &[9; 50]));

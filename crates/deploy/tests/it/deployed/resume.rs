@@ -424,12 +424,12 @@ fn a_node_takes_no_more_than_its_owner_allows() {
         (
             ["--max-size", "59 MB"],
             "the file is larger than its limit",
-            "it has 60000000 bytes, and --max-size allows 59000000",
+            "60000000 bytes, more than --max-size 59000000",
         ),
         (
             ["--reserve", "1000000 GB"],
             "it has no space for the file",
-            "bytes, and the file needs 60000000, a journal 131072 and --reserve 1000000000000000",
+            "bytes, less than the file needs: 60000000 bytes, 131072 for journals and --reserve 1000000000000000",
         ),
     ] {
         place.kill_node();

@@ -153,13 +153,13 @@ fn what_cannot_be_is_said_with_a_hint() {
         (&["push", "file", "--to", "no.such.host.invalid"], 2, "give an address"),
         (&["push", "file", "--to", "127.0.0.1", "--state", "s", "--no-resume"], 2, "cannot be used with"),
         (&["push", "file", "--via", "127.0.0.1"], 2, "--to"),
-        (&["push", "absent", "--to", "127.0.0.1"], 2, "name a file"),
+        (&["push", "absent", "--to", "127.0.0.1"], 2, "give a file"),
         (&["node", "--listen", "127.0.0.1:0"], 2, "--out"),
-        (&["node", "--out", ".", "--listen", "127.0.0.1:0"], 2, "name a file in it"),
-        (&["node", "--out", "got", "--listen", &taken], 2, "another program listens there"),
-        (&["node", "--out", "got", "--listen", "192.0.2.1:0"], 2, "take an address of this host"),
-        (&["gateway", "--allow", "10.0.0.1/8"], 2, "bits past its prefix"),
-        (&["gateway", "--listen", "127.0.0.1:0", "--memory", "1 kB"], 2, "fewer --connections"),
+        (&["node", "--out", ".", "--listen", "127.0.0.1:0"], 2, "name a file in this directory"),
+        (&["node", "--out", "got", "--listen", &taken], 2, "another program listens on this port"),
+        (&["node", "--out", "got", "--listen", "192.0.2.1:0"], 2, "use an address of this host"),
+        (&["gateway", "--allow", "10.0.0.1/8"], 2, "bits set beyond the prefix"),
+        (&["gateway", "--listen", "127.0.0.1:0", "--memory", "1 kB"], 2, "lower --connections"),
     ] {
         let run = command(folder.path(), arguments).output().expect("the program starts");
         assert_eq!(run.status.code(), Some(code), "{arguments:?}: {}", text(&run.stderr));
@@ -182,7 +182,7 @@ fn a_node_with_signers_takes_only_what_they_have_signed() {
     let gateway = gateway(path);
     let out = ["node", "--listen", "127.0.0.1:0", "--gateways", &gateway.known(), "--out", "got"];
     let node = start(path, &[&out[..], &["--signers", "release.pub"]].concat());
-    let (none, other) = ("it has no signature", "not signed by a key of --signers");
+    let (none, other) = ("no signature, which --signers requires", "not signed by a key of --signers");
     let unsigned: [(&[&str], &str); 3] = [
         (&["file"], none),
         (&["file", "--signature", "theirs"], other),
@@ -218,17 +218,17 @@ fn a_hint_about_a_key_goes_with_its_message() {
     let keyed = ["--key", "node.key", "--senders"];
     let signers = ["--key", "node.key", "--senders", "sender.pub", "--signers"];
     for (keys, last, message, hint) in [
-        (&keyed[..], "sender.key", "`x25519` is needed here", "name the NAME.pub"),
-        (&keyed, "release.pub", "`x25519` is needed here", "`anabranch key new NAME` makes"),
+        (&keyed[..], "sender.key", "expected a key of kind `x25519`", "name the NAME.pub"),
+        (&keyed, "release.pub", "expected a key of kind `x25519`", "`anabranch key new NAME` makes"),
         (
             &["--senders", "sender.pub", "--key"],
             "node.pub",
-            "`x25519-secret` is needed here",
+            "expected a key of kind `x25519-secret`",
             "name the NAME.key",
         ),
-        (&["--psk"], "node.key", "`psk` is needed here", "--kind psk"),
-        (&signers, "release.key", "`ed25519` is needed here", "name the NAME.pub"),
-        (&signers, "sender.pub", "`ed25519` is needed here", "--kind signing"),
+        (&["--psk"], "node.key", "expected a key of kind `psk`", "--kind psk"),
+        (&signers, "release.key", "expected a key of kind `ed25519`", "name the NAME.pub"),
+        (&signers, "sender.pub", "expected a key of kind `ed25519`", "--kind signing"),
     ] {
         let run = command(folder.path(), &[&node[..], keys, &[last]].concat()).output();
         let run = run.expect("the program starts");

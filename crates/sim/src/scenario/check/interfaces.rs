@@ -38,7 +38,7 @@ impl Checker<'_> {
         let Some(name) = &section.buffers else { return Ok(None) };
         let at = at!["node", i, "buffers"];
         if !section.host.is_default() {
-            return self.fault(at, "the kernel stands for this node, and keeps its own buffers", None);
+            return self.fault(at, "the kernel plays this node and has its own buffers", None);
         }
         Ok(Some(*self.named(at, ("pool", "buffers"), name, &self.pools)?))
     }
@@ -59,7 +59,7 @@ impl Checker<'_> {
                     return self.fault(at, "an interface has no meaning where nodes build paths", hint);
                 }
                 if !section.host.is_default() {
-                    return self.fault(at, "the kernel stands for this node, and chooses itself", None);
+                    return self.fault(at, "the kernel plays this node and has its own setting", None);
                 }
                 let link = self.link_of(at, file, name)?;
                 let Some(link) =

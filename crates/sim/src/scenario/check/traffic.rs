@@ -151,7 +151,7 @@ impl Checker<'_> {
             Senders::Group(_) => vec![to],
         };
         if let Some(outside) = ends.iter().find(|node| scenario.nodes[node.index()].tun.is_some()) {
-            let message = format!("the kernel stands for `{}`", scenario.nodes[outside.index()].name);
+            let message = format!("the kernel plays `{}`", scenario.nodes[outside.index()].name);
             let hint = "begin and end traffic at simulated nodes, and use real programs there";
             return self.fault(at!["traffic", i], message, Some(hint));
         }
@@ -407,7 +407,7 @@ impl Checker<'_> {
         }
         let name = section.tcp.as_deref().unwrap_or("default");
         let message = format!(
-            "segments of {mss} bytes do not fit into a packet of the radio, of {most} with its headers"
+            "segments of {mss} bytes do not fit into a packet of the radio, which has {most} bytes with its headers"
         );
         let hint = format!("say `mss = {}` or less in `[tcp.{name}]`", most.saturating_sub(headers));
         self.fault(at!["traffic", i, "over"], message, Some(&hint))

@@ -212,7 +212,7 @@ impl Checker<'_> {
         let to = self.node(at!["transfer", i, "to"], &section.to)?;
         for (key, end) in [("from", from), ("to", to)] {
             if scenario.nodes[end.index()].tun.is_some() {
-                let message = "the kernel stands for this node, and the simulator carries nothing for it";
+                let message = "the kernel plays this node, and the simulator cannot run its transfers";
                 let hint = "begin and end transfers at simulated nodes, and use real programs here";
                 return self.fault(at!["transfer", i, key], message, Some(hint));
             }

@@ -310,7 +310,7 @@ fn the_papers_chain_can_be_changed_from_outside() {
     let error = paper().set("nodes.r*.netns=x{i}").scenario().unwrap_err();
     assert!(error.message.contains("`netns` has no meaning for a simulated node"), "{error}");
     let error = paper().set("nodes.s.host=tun").scenario().unwrap_err();
-    assert!(error.message.contains("the kernel stands for this node"), "{error}");
+    assert!(error.message.contains("the kernel plays this node"), "{error}");
     let answers = paper().set("duplicate_acks=on");
     let repeats = |node: &NodeSpec| node.dtc.map(|dtc| dtc.duplicate_acks);
     assert_eq!(repeats(&read(&answers).nodes[1]), Some(anabranch_core::dtc::DuplicateAcks::Repeat));
