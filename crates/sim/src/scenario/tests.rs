@@ -209,7 +209,7 @@ fn a_profile_without_a_user_is_an_error_unless_profiles_are_selected() {
     assert!(tcp.contains("did you mean `[tcp.slow]`, which a transfer or traffic names?"), "{tcp}");
     let dtc = error(source("[dtc.cache]\n"));
     assert!(dtc.contains("no node uses the profile `dtc.cache`"), "{dtc}");
-    assert!(dtc.contains("name it in `dtc` of a node, or leave it out"), "{dtc}");
+    assert!(dtc.contains("name it in `dtc` of a node, or remove it"), "{dtc}");
     assert!(error(source("[tcp.other]\n").set("tcp.other.mss=500")).contains("`tcp.other`"));
     assert!(source("[tcp.default]\n").scenario().is_ok());
 
@@ -325,7 +325,7 @@ fn what_contradicts_itself_is_refused() {
         "tcp.slow.delayed_ack_timeout=2 s",
         expect![[r#"
             --set tcp.slow.delayed_ack_timeout=2 s: 2 s is longer than an acknowledgement may wait (RFC 9293 section 3.8.6.3)
-              hint: say 500 ms or less, or `rfc_limits = false` to break the standard on purpose"#]],
+              hint: set 500 ms or less, or `rfc_limits = false` to break the standard on purpose"#]],
     );
 }
 
@@ -484,7 +484,7 @@ fn a_sweep_of_too_many_points_is_refused_before_it_is_made() {
     let error = points(format!("seed = {thousand}\n\"link.radio1.mtu\" = {more}")).unwrap_err();
     expect![[r#"
         big.toml:78:1: the axes make 1,001,000 points, more than 20,000
-          hint: leave values out, or sweep some axes in runs of their own with --set"#]]
+          hint: remove values, or sweep some axes in runs of their own with --set"#]]
     .assert_eq(&error.to_string());
     // Sixteen axes of a thousand values are more than any integer that counts memory can say.
     let many: String = (0..16).map(|i| format!("\"axis{i}\" = {thousand}\n")).collect();
@@ -645,7 +645,7 @@ fn errors_of_meaning_have_a_place_and_a_hint() {
         "0",
         expect![[r#"
         bad.toml:69:12: SET needs at least one gateway
-          hint: say 1 or more, name them, or leave `gateways` out to use all"#]],
+          hint: set 1 or more, name them, or remove `gateways` to use all"#]],
     );
     check(
         "[\"gw2\", \"gw1\"]",
@@ -659,7 +659,7 @@ fn errors_of_meaning_have_a_place_and_a_hint() {
         "kind = \"split\"\nfrom = \"cn\"\nto = \"sn\"\nbytes = \"5 kB\"\ngateways = 2",
         expect![[r#"
         bad.toml:69:12: 2 gateways have no meaning for kind "split", which takes one
-          hint: leave `gateways` out, name gateways of which the nearest is taken, or say kind = "set""#]],
+          hint: remove `gateways`, name gateways of which the nearest is taken, or set kind = "set""#]],
     );
     check(
         "bytes = \"5 kB\"\n",

@@ -238,7 +238,7 @@ impl Reader {
             return self.fault(
                 seeds.span(),
                 "there is no seed in it",
-                "leave `seeds` out to take the scenario's own",
+                "remove `seeds` to take the scenario's own",
             );
         }
         let unique: BTreeSet<u64> = list.iter().copied().collect();
@@ -255,18 +255,16 @@ impl Reader {
     fn runs(&self, file: &SpecFile) -> Checked<Runs> {
         let Some(enough) = &file.enough else {
             return match &file.runs {
-                Some(runs) if *runs.get_ref() == 0 || *runs.get_ref() > MOST => self.fault(
-                    runs.span(),
-                    "`runs` is in 1..=1000000",
-                    "leave it out for one run of each point",
-                ),
+                Some(runs) if *runs.get_ref() == 0 || *runs.get_ref() > MOST => {
+                    self.fault(runs.span(), "`runs` is in 1..=1000000", "remove it for one run of each point")
+                }
                 runs => Ok(Runs::Fixed(runs.as_ref().map_or(1, |runs| *runs.get_ref()))),
             };
         };
         if let Some(runs) = &file.runs {
             return self.fault(
                 runs.span(),
-                "`runs` and `[enough]` both say how many runs there are",
+                "`runs` and `[enough]` both set the number of runs",
                 "give `min` and `max` in `[enough]`, or remove `[enough]`",
             );
         }
@@ -327,7 +325,7 @@ impl Reader {
             return self.fault(
                 values.span(),
                 "an axis needs at least one value",
-                "leave the axis out, or put it into `[set]`",
+                "remove the axis, or put it into `[set]`",
             );
         }
         for value in values.get_ref() {
@@ -339,7 +337,7 @@ impl Reader {
     /// Axes that vary together.
     fn zipped(&self, file: &SpecFile, spec: &mut Spec) -> Checked<()> {
         let Some(groups) = &file.zip else { return Ok(()) };
-        let hint = "name axes of equal length, as in `\"link.a.loss\" = [0.0, 0.1]`; or leave `zip` out";
+        let hint = "name axes of equal length, as in `\"link.a.loss\" = [0.0, 0.1]`; or remove `zip`";
         if groups.get_ref().is_empty() {
             return self.fault(groups.span(), "`zip` is empty", hint);
         }
@@ -367,7 +365,7 @@ impl Reader {
     /// Points one by one.
     fn listed(&self, file: &SpecFile, spec: &mut Spec) -> Checked<()> {
         let Some(points) = &file.point else { return Ok(()) };
-        let hint = "give each point its parameters, as in `\"link.a.loss\" = 0.1`; or leave `point` out";
+        let hint = "give each point its parameters, as in `\"link.a.loss\" = 0.1`; or remove `point`";
         let Some(first) = points.get_ref().first() else {
             return self.fault(points.span(), "`point` is empty", hint);
         };
@@ -407,7 +405,7 @@ impl Reader {
             return self.fault(
                 sample.count.span(),
                 "`count` is in 1..=1000000",
-                "leave the sample out if there is to be none",
+                "remove the sample if there is to be none",
             );
         }
         if sample.axes.get_ref().is_empty() {
@@ -437,7 +435,7 @@ impl Reader {
                 return self.fault(
                     path.span(),
                     "`seed` is no parameter",
-                    "say `seeds` at the top of the spec",
+                    "set `seeds` at the top of the spec",
                 );
             }
             Some("sweep") => {

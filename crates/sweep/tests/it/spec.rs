@@ -220,7 +220,7 @@ fn values_that_make_no_sense_are_refused() {
         "[]",
         expect![[r#"
         s.toml:2:9: there is no seed in it
-          hint: leave `seeds` out to take the scenario's own"#]],
+          hint: remove `seeds` to take the scenario's own"#]],
     );
     check(
         "\"1..=3\"",
@@ -239,21 +239,21 @@ fn values_that_make_no_sense_are_refused() {
         "runs = 0",
         expect![[r#"
         s.toml:3:8: `runs` is in 1..=1000000
-          hint: leave it out for one run of each point"#]],
+          hint: remove it for one run of each point"#]],
     );
     check(
         "count = 4",
         "count = 0",
         expect![[r#"
         s.toml:10:9: `count` is in 1..=1000000
-          hint: leave the sample out if there is to be none"#]],
+          hint: remove the sample if there is to be none"#]],
     );
     check(
         "[0.0, \"1 %\"]",
         "[]",
         expect![[r#"
         s.toml:7:21: an axis needs at least one value
-          hint: leave the axis out, or put it into `[set]`"#]],
+          hint: remove the axis, or put it into `[set]`"#]],
     );
     check(
         "[0.0, \"1 %\"]",
@@ -312,7 +312,7 @@ fn values_that_make_no_sense_are_refused() {
         "\"seed\"",
         expect![[r#"
         s.toml:7:1: `seed` is no parameter
-          hint: say `seeds` at the top of the spec"#]],
+          hint: set `seeds` at the top of the spec"#]],
     );
     check(
         "\"link.cable.loss\"",
@@ -433,19 +433,19 @@ fn axes_and_points_that_cannot_be_are_refused_where_they_stand() {
         "[[zip]]\n\"link.cable.loss\" = []\n",
         expect![[r#"
             s.toml:2:21: an axis needs at least one value
-              hint: leave the axis out, or put it into `[set]`"#]],
+              hint: remove the axis, or put it into `[set]`"#]],
     );
     refused(
         "[[zip]]\n",
         expect![[r#"
         s.toml:1:1: `zip` is empty
-          hint: name axes of equal length, as in `"link.a.loss" = [0.0, 0.1]`; or leave `zip` out"#]],
+          hint: name axes of equal length, as in `"link.a.loss" = [0.0, 0.1]`; or remove `zip`"#]],
     );
     refused(
         "point = []\n",
         expect![[r#"
         s.toml:1:9: `point` is empty
-          hint: give each point its parameters, as in `"link.a.loss" = 0.1`; or leave `point` out"#]],
+          hint: give each point its parameters, as in `"link.a.loss" = 0.1`; or remove `point`"#]],
     );
     refused(
         "[[point]]\n\"link.cable.loss\" = 0.1\n[[point]]\n\"link.cable.delay\" = \"1 ms\"\n",

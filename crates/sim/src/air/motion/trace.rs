@@ -93,7 +93,7 @@ fn statement(line: &str) -> Result<Option<(u32, Statement)>, Fault> {
                 _ if value == 0.0 => Ok(None),
                 _ => Err((
                     format!("a height of {value} m"),
-                    Some("nodes move in a plane: leave the line out, or set 0"),
+                    Some("nodes move in a plane: remove the line, or set 0"),
                 )),
             }
         }

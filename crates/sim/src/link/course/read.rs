@@ -84,10 +84,10 @@ impl Steps {
         let steps = Self::parse(text, Quantity::Rate, repeats)?;
         match steps.values() {
             values if values.iter().all(|rate| *rate == 0) => {
-                wrong(None, "nothing can ever leave: all rates are 0", "say a rate above 0")
+                wrong(None, "nothing can ever leave: all rates are 0", "set a rate above 0")
             }
             [.., 0] if !repeats => {
-                let hint = "say `repeat = true`, or let the last rate be above 0; an event \"link-down\" ends a link";
+                let hint = "set `repeat = true`, or let the last rate be above 0; an event \"link-down\" ends a link";
                 wrong(None, "nothing can leave any more: the last rate holds, and is 0", hint)
             }
             _ => Ok(steps),

@@ -22,7 +22,7 @@ impl Checker<'_> {
         }
         if file.aodv.is_some() {
             let message = "AODV's messages would go to the kernel, which does not know them";
-            let hint = Some("leave `[aodv]` out for static routes");
+            let hint = Some("remove `[aodv]` for static routes");
             return self.fault(at!["node", i, "host"], message, hint);
         }
         if section.kind == NodeKind::Gateway {

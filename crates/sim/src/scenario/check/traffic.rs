@@ -163,13 +163,13 @@ impl Checker<'_> {
                 units::Span(stop.saturating_since(Instant::ZERO)),
                 scenario.resolved.stop
             );
-            let hint = Some("raise the scenario's `stop`, or let it end before");
+            let hint = Some("raise the scenario's `stop`, or let it end earlier");
             return self.fault(at!["traffic", i, "stop"], message, hint);
         }
         if start >= stop {
             let end = units::Span(stop.saturating_since(Instant::ZERO));
             let message = format!("it begins at {}, and ends at {end}", section.start);
-            let hint = Some("raise `stop`, or let it start before");
+            let hint = Some("raise `stop`, or let it start earlier");
             return self.fault(at!["traffic", i, "start"], message, hint);
         }
         if section.packets == Some(0) {
@@ -216,7 +216,7 @@ impl Checker<'_> {
             (Spacing::Trace(trace), None) => Lengths::Trace(&trace.schedule),
             (Spacing::Trace(_), Some(_)) => {
                 let message = "the trace says how long packets are, and so does `payload`";
-                return self.fault(at!["traffic", i, "payload"], message, Some("leave `payload` out"));
+                return self.fault(at!["traffic", i, "payload"], message, Some("remove `payload`"));
             }
             (_, Some(payload)) => Lengths::Payload(payload),
             (_, None) => return self.fault(at!["traffic", i], "missing key `payload`", None),
@@ -288,7 +288,7 @@ impl Checker<'_> {
             return match given {
                 Some(key) => {
                     let message = format!("the trace says when packets are made, and so does `{key}`");
-                    self.fault(at!["traffic", i, key], message, Some("leave it out"))
+                    self.fault(at!["traffic", i, key], message, Some("remove it"))
                 }
                 None => Ok(trace.schedule.mean_interval()),
             };
@@ -409,7 +409,7 @@ impl Checker<'_> {
         let message = format!(
             "segments of {mss} bytes do not fit into a packet of the radio, which has {most} bytes with its headers"
         );
-        let hint = format!("say `mss = {}` or less in `[tcp.{name}]`", most.saturating_sub(headers));
+        let hint = format!("set `mss = {}` or less in `[tcp.{name}]`", most.saturating_sub(headers));
         self.fault(at!["traffic", i, "over"], message, Some(&hint))
     }
 

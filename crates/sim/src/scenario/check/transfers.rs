@@ -36,7 +36,7 @@ const MOST_CONNECTIONS: u64 = 10_000;
 /// Transfers of one scenario at most.
 const MOST: usize = 65_535;
 /// What to do about no gateway.
-const AT_LEAST_ONE: Option<&str> = Some("say 1 or more, name them, or leave `gateways` out to use all");
+const AT_LEAST_ONE: Option<&str> = Some("set 1 or more, name them, or remove `gateways` to use all");
 
 impl Checker<'_> {
     pub(super) fn transfers(&self, scenario: &mut Scenario) -> Checked<()> {
@@ -58,7 +58,7 @@ impl Checker<'_> {
             let name = section.name.get_or_insert_with(|| format!("transfer {}", i + 1)).clone();
             if count > 1 && !name.contains("{i}") {
                 let message = format!("{count} transfers of one name: `{name}`");
-                let hint = format!("say `name = \"{name} {{i}}\"`");
+                let hint = format!("set `name = \"{name} {{i}}\"`");
                 return self.fault(at!["transfer", i, "name"], message, Some(&hint));
             }
             // One that is not there is checked as well, so that a count of one more is no surprise.
@@ -228,7 +228,7 @@ impl Checker<'_> {
             return self.fault(
                 at!["transfer", i, "start"],
                 message,
-                Some("raise `stop`, or let it start before"),
+                Some("raise `stop`, or let it start earlier"),
             );
         }
         let content = match (&section.bytes, &section.file) {
@@ -295,7 +295,7 @@ impl Checker<'_> {
             (_, Some(named)) => {
                 if section.count.is_none() && named.len() > 1 {
                     let message = "a TCP connection keeps to one interface";
-                    let hint = "name one, say `kind = \"mptcp\"`, or let several transfers take them in turn with `count`";
+                    let hint = "name one, set `kind = \"mptcp\"`, or let several transfers take them in turn with `count`";
                     return self.fault(at!["transfer", i, "interfaces"], message, Some(hint));
                 }
                 Interfaces::only(named[member as usize % named.len()].path)
@@ -336,7 +336,7 @@ impl Checker<'_> {
             return self.fault(
                 at!["transfer", i, "stop"],
                 message,
-                Some("let it end later, or leave `stop` out"),
+                Some("let it end later, or remove `stop`"),
             );
         }
         let Some(RepeatSection { on, off, offset, stagger }) = section.repeat else {
@@ -373,7 +373,8 @@ impl Checker<'_> {
                 (kind, key, &section.gateways)
             {
                 let message = format!("{count} gateways have no meaning for kind \"split\", which takes one");
-                let hint = "leave `gateways` out, name gateways of which the nearest is taken, or say kind = \"set\"";
+                let hint =
+                    "remove `gateways`, name gateways of which the nearest is taken, or set kind = \"set\"";
                 return self.fault(at!["transfer", i, key], message, Some(hint));
             }
             let message = format!("`{key}` has no meaning for this kind of transfer");
@@ -447,13 +448,14 @@ impl Checker<'_> {
         match &section.gateways {
             None => Ok(Gateways::All),
             Some(GatewayChoice::Best(_)) if scenario.radio.is_some() => {
-                let hint = Some("say how many, or leave `gateways` out to use all");
+                let hint = Some("give their number, or remove `gateways` to use all");
                 self.fault(at, "the latency model knows no radio channel that gateways share", hint)
             }
             // The number follows when the whole network is known.
             Some(GatewayChoice::Best(_)) if section.kind == TransferKind::Set => Ok(Gateways::All),
             Some(GatewayChoice::Best(_)) => {
-                let hint = Some("the best number is that of SET sessions: say kind = \"set\", or how many");
+                let hint =
+                    Some("the best number is that of SET sessions: set kind = \"set\", or give their number");
                 self.fault(at, "\"best\" has no meaning for this kind of transfer", hint)
             }
             Some(GatewayChoice::Count(0)) => self.fault(at, "SET needs at least one gateway", AT_LEAST_ONE),

@@ -98,7 +98,7 @@ fn an_end_with_a_number_makes_a_chain_for_each_node() {
     // One row of nodes, one number: pairs.
     let pairs = link("name = \"pair{i}\"\nfrom = \"gw{i}\"\nvia = \"m{i}\"\nto = \"hub\"");
     let refused = source(&pairs).scenario().unwrap_err();
-    assert!(refused.to_string().contains("say `name = \"pair{i}-{j}\"`"), "{refused}");
+    assert!(refused.to_string().contains("set `name = \"pair{i}-{j}\"`"), "{refused}");
     let pairs = pairs.replace("{i}\"\nfrom", "{i}-{j}\"\nfrom");
     let scenario = read(&source(&format!("{pairs}{}", rest("gw{i} m{i}"))));
     let expected =

@@ -410,7 +410,7 @@ fn requests_paths_and_the_kernel_know_no_interfaces() {
     let pool = "[buffers.b]\n";
     for (set, message) in [
         ("node.b.host=tun", "the kernel plays this node and has its own buffers"),
-        ("node.a.host=tun", "the kernel plays this node and has its own setting"),
+        ("node.a.host=tun", "the kernel plays this node and chooses its interfaces"),
     ] {
         let error = two_ways(pool).set("node.b.buffers=b").set(set).scenario().expect_err(set);
         assert!(error.to_string().contains(message), "{set}: {error}");

@@ -239,7 +239,7 @@ fn errors_of_the_radio_have_a_place_and_a_hint() {
         shipped().set("network.ip=4"),
         expect![[r#"
         --set network.ip=4: the radio carries IPv6 only
-          hint: leave `ip` out, or say 6"#]],
+          hint: remove `ip`, or set 6"#]],
     );
     check_radio(
         replaced("position = [160, 0]", "position = [1600, 0]"),
@@ -329,7 +329,7 @@ fn errors_of_the_radio_have_a_place_and_a_hint() {
         replaced("mss = 80", "mss = 1221"),
         expect![[r#"
         bad.toml:39:1: segments of 1221 bytes do not fit into a packet of the radio, which has 1280 bytes with its headers
-          hint: say `mss = 1220` or less in `[tcp.default]`"#]],
+          hint: set `mss = 1220` or less in `[tcp.default]`"#]],
     );
     check_radio(
         replaced("position = [160, 0]", "position = [160]"),
@@ -340,7 +340,7 @@ fn errors_of_the_radio_have_a_place_and_a_hint() {
         best,
         expect![[r#"
         --set transfer.0.gateways=best: the latency model knows no radio channel that gateways share
-          hint: say how many, or leave `gateways` out to use all"#]],
+          hint: give their number, or remove `gateways` to use all"#]],
     );
     let event = "\n[[event]]\nat = \"1 s\"\naction = \"set-rate\"\nfrom = \"border\"\nto = \"relay1\"\nrate = \"1 kbit/s\"\n";
     check_radio(
@@ -379,14 +379,14 @@ fn errors_of_paths_have_a_place_and_a_hint() {
         with("[paths]\nroot = \"border\"\n[[route]]\nat = \"border\"\nto = \"sensor\"\nvia = \"relay1\""),
         expect![[r#"
             bad.toml:16:1: a route has no meaning where packets follow the nodes' own paths
-              hint: leave `[paths]` or the route out"#]],
+              hint: remove `[paths]` or the route"#]],
     );
     let host = SHIPPED.replacen("kind = \"node\"\n", "", 1);
     check_radio(
         Source::new("bad.toml", format!("{host}\n[paths]\nroot = \"border\"\n")),
         expect![[r#"
         bad.toml:25:8: `relay1` passes nothing on, and others would build paths over it
-          hint: say kind = "node" or "router""#]],
+          hint: set kind = "node" or "router""#]],
     );
     let wired = Source::new("bad.toml", GATEWAYS).set("paths.root=cn");
     check_radio(
@@ -409,7 +409,7 @@ fn errors_of_paths_have_a_place_and_a_hint() {
         good().set("paths.root=cn"),
         expect![[r#"
             --set paths.root=cn: paths are built over IEEE 802.15.4, and there is no `[radio]`
-              hint: add `[radio]`, or leave `[paths]` out for static routes"#]],
+              hint: add `[radio]`, or remove `[paths]` for static routes"#]],
     );
 }
 

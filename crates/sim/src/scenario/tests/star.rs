@@ -68,7 +68,7 @@ fn a_transfer_for_each_node_of_a_group_of_nodes() {
     assert_eq!(read(&Source::new("again.toml", scenario.to_toml())), scenario);
     for (more, message) in [
         ("", "3 transfers of one name: `transfer 1`"),
-        ("name = \"x\"", "say `name = \"x {i}\"`"),
+        ("name = \"x\"", "set `name = \"x {i}\"`"),
         ("name = \"x {i}\"\ncount = 2", "and so no `count`"),
     ] {
         let error = source(more).scenario().expect_err(more).to_string();

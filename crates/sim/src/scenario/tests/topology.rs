@@ -147,9 +147,9 @@ fn what_is_wrong_in_a_topology_is_said() {
         --set topology.link.rat=1 Mbit/s: unknown key `rat`, expected one of `name`, `from`, `via`, `to`, `only`, `enabled`, `rate`, `delay`, `trace`, `queue`, `discipline`, `ecn_threshold`, `mtu`, `loss`, `loss_factors`, `link_ack_timeout`, `arq`, `jitter`, `reordering`, `lateness`, `duplication`, `spacing`, `back`
           hint: did you mean `rate`?
         towns.toml:3:11: `towns.graphml` has no rate of the link between `Vienna` and `Rome & Ostia`
-          hint: add `LinkSpeedRaw` to the file, or say `rate = "1 Gbit/s"` in `[topology.link]`
+          hint: add `LinkSpeedRaw` to the file, or set `rate = "1 Gbit/s"` in `[topology.link]`
         towns.toml:3:11: `towns.graphml` has no places of the link between `Rome & Ostia` and `None 3`
-          hint: add `Longitude` and `Latitude` to the file, or say `delay = "1 ms"` in `[topology.link]`
+          hint: add `Longitude` and `Latitude` to the file, or set `delay = "1 ms"` in `[topology.link]`
         towns.toml:3:11: there are two nodes of the name `Vienna`
           hint: names must differ, since links and transfers use them
         towns.graphml:1:1: this is not XML: unknown token
