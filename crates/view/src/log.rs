@@ -19,7 +19,7 @@ pub enum LogError {
     #[error("the log is empty")]
     Empty,
     /// The input does not begin like a log.
-    #[error("this is no event log: it does not begin with `ABLOG`")]
+    #[error("not an event log: it does not begin with `ABLOG`")]
     Foreign,
     /// The log has another version.
     #[error("the log is of version {0}, and this program reads versions 1 and 2")]

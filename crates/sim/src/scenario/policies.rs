@@ -163,7 +163,7 @@ impl<T: Registered> Named<T> {
         }
         let ours = words_of::<T>();
         if ours.contains(&name.as_str()) {
-            return Err(format!("`{name}` stands with numbers: {{ {name} = {{ {} }} }}", T::TABLE));
+            return Err(format!("`{name}` needs numbers: {{ {name} = {{ {} }} }}", T::TABLE));
         }
         let known = || registered.iter().map(|(name, _)| *name).chain(ours.iter().copied());
         let hint = did_you_mean(name.as_str(), known())

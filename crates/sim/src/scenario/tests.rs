@@ -637,7 +637,7 @@ fn errors_of_meaning_have_a_place_and_a_hint() {
         "[\"gw2\", \"gw1\"]",
         "[\"gw2\", \"sn\"]",
         expect![[r#"
-        bad.toml:69:20: `sn` is no gateway
+        bad.toml:69:20: `sn` is not a gateway
           hint: give that node `kind = "gateway"`"#]],
     );
     check(
@@ -805,7 +805,7 @@ fn errors_of_overrides_name_them() {
     check_set(
         "node.gw1.kind=host",
         expect![[r#"
-        good.toml:70:19: `gw1` is no gateway
+        good.toml:70:19: `gw1` is not a gateway
           hint: give that node `kind = "gateway"`"#]],
     );
 }

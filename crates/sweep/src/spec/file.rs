@@ -217,7 +217,7 @@ impl Reader {
             SeedsFile::List(list) => list.clone(),
             SeedsFile::Range(text) => {
                 let Some((first, last)) = range(text) else {
-                    let message = format!("`{text}` is no range of seeds");
+                    let message = format!("`{text}` is not a range of seeds");
                     return self.fault(
                         seeds.span(),
                         message,
@@ -235,17 +235,13 @@ impl Reader {
             }
         };
         if list.is_empty() {
-            return self.fault(
-                seeds.span(),
-                "there is no seed in it",
-                "remove `seeds` to take the scenario's own",
-            );
+            return self.fault(seeds.span(), "no seeds given", "remove `seeds` to take the scenario's own");
         }
         let unique: BTreeSet<u64> = list.iter().copied().collect();
         if unique.len() < list.len() {
             return self.fault(
                 seeds.span(),
-                "a seed is there twice",
+                "a seed is listed twice",
                 "the same seed makes the same runs; name each once",
             );
         }
@@ -434,12 +430,12 @@ impl Reader {
             Some("seed") => {
                 return self.fault(
                     path.span(),
-                    "`seed` is no parameter",
+                    "`seed` is not a parameter",
                     "set `seeds` at the top of the spec",
                 );
             }
             Some("sweep") => {
-                return self.fault(path.span(), "`sweep` is no parameter", "put the axis into `[grid]`");
+                return self.fault(path.span(), "`sweep` is not a parameter", "put the axis into `[grid]`");
             }
             _ => {}
         }

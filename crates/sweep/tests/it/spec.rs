@@ -205,21 +205,21 @@ fn values_that_make_no_sense_are_refused() {
         "\"1..=3\"",
         "\"3..=1\"",
         expect![[r#"
-        s.toml:2:9: `3..=1` is no range of seeds
+        s.toml:2:9: `3..=1` is not a range of seeds
           hint: a range is `"1..=10"` with the last, `"1..10"` without; a list is `[1, 2, 3]`"#]],
     );
     check(
         "\"1..=3\"",
         "[1, 1]",
         expect![[r#"
-        s.toml:2:9: a seed is there twice
+        s.toml:2:9: a seed is listed twice
           hint: the same seed makes the same runs; name each once"#]],
     );
     check(
         "\"1..=3\"",
         "[]",
         expect![[r#"
-        s.toml:2:9: there is no seed in it
+        s.toml:2:9: no seeds given
           hint: remove `seeds` to take the scenario's own"#]],
     );
     check(
@@ -311,7 +311,7 @@ fn values_that_make_no_sense_are_refused() {
         "\"link.cable.loss\"",
         "\"seed\"",
         expect![[r#"
-        s.toml:7:1: `seed` is no parameter
+        s.toml:7:1: `seed` is not a parameter
           hint: set `seeds` at the top of the spec"#]],
     );
     check(
@@ -348,7 +348,7 @@ fn enough_is_checked_too() {
     refused(
         &format!("runs = 3\n{}", enough("width = 0.1\nmax = 100")),
         expect![[r#"
-        s.toml:1:8: `runs` and `[enough]` both say how many runs there are
+        s.toml:1:8: `runs` and `[enough]` both set the number of runs
           hint: give `min` and `max` in `[enough]`, or remove `[enough]`"#]],
     );
 }

@@ -108,7 +108,7 @@ impl<R: BufRead> Octets<R> {
             *octet = self.octet()?;
         }
         let real = f64::from_le_bytes(octets);
-        if real.is_finite() { Ok(real) } else { Err(Fault::Bad("a place that is no number")) }
+        if real.is_finite() { Ok(real) } else { Err(Fault::Bad("a place that is not a number")) }
     }
 
     pub(super) fn text(&mut self) -> Result<String, Fault> {

@@ -80,8 +80,8 @@ fn a_file_that_is_no_log_is_refused_with_a_reason() {
     let page = path(&folder, "page.html");
     for (name, octets, expected) in [
         ("empty.ablog", &b""[..], "the log is empty"),
-        ("foreign.ablog", b"PNG, or something else", "this is no event log"),
-        ("short.ablog", b"ABL", "this is no event log"),
+        ("foreign.ablog", b"PNG, or something else", "not an event log"),
+        ("short.ablog", b"ABL", "not an event log"),
         ("newer.ablog", b"ABLOG\x07", "the log is of version 7"),
         ("damaged.ablog", b"ABLOG\x01\xfe\x00", "damaged at byte 6"),
     ] {

@@ -247,8 +247,12 @@ impl Checker<'_> {
                 if names.len() == 1 {
                     return Ok(Named::Group(group));
                 }
-                let hint = Some("a group stands alone: say the same again for the other names");
-                return self.fault(path, format!("the group `{name}` stands beside other names"), hint);
+                let hint = Some("a group cannot be combined with other names: add a second entry for them");
+                return self.fault(
+                    path,
+                    format!("the group `{name}` is listed together with other names"),
+                    hint,
+                );
             }
             if let Some(nodes) = file.nodes.iter().find(|nodes| nodes.name == *name) {
                 let names = nodes.names();

@@ -130,7 +130,7 @@ impl Checker<'_> {
             paths.map(|interface| WaySpec { at, to, path: interface.path, link }).collect();
         if ways.is_empty() {
             let hint = format!("set `interfaces = [\"{name}\"]` at one of its ends");
-            return self.fault(place, format!("`{name}` is no node's interface"), Some(&hint));
+            return self.fault(place, format!("`{name}` is not an interface of any node"), Some(&hint));
         }
         if scenario.is_wireless(link) {
             let message = "packets that keep to an interface go over links, not over the air";

@@ -153,7 +153,7 @@ impl Checker<'_> {
 
     fn speed(&self, path: &[Step], speed: Speed) -> Checked<()> {
         if speed.0 == 0 {
-            let hint = "remove `mobility` for a node that stands still";
+            let hint = "remove `mobility` for a node that does not move";
             return self.fault(path, "a node that moves has a speed above 0", Some(hint));
         }
         if speed.as_m_per_s() > FASTEST {
@@ -190,7 +190,7 @@ impl Checker<'_> {
                 let message = format!("`{file}` has no movements of a node {node}");
                 let hint = match (files[file].keys().next(), files[file].keys().next_back()) {
                     (Some(first), Some(last)) => format!("it has nodes from {first} to {last}"),
-                    _ => "it has none at all".to_owned(),
+                    _ => "it has no nodes".to_owned(),
                 };
                 self.fault(path, message, Some(&hint))
             }

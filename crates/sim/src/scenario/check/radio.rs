@@ -60,7 +60,7 @@ impl Checker<'_> {
             let Some(Span(period)) = node.csl_period else { continue };
             let path = at!["node", i, "csl_period"];
             let Channel::Ieee802154(config, _) = channel else {
-                let message = "sampled listening is a matter of IEEE 802.15.4; the power saving of IEEE 802.11 is not simulated";
+                let message = "sampled listening exists for IEEE 802.15.4 only; the power saving of IEEE 802.11 is not simulated";
                 return self.fault(
                     path,
                     message,

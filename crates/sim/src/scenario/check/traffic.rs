@@ -53,7 +53,7 @@ impl Checker<'_> {
             let mut section = scenario.resolved.traffic[i].clone();
             let name = section.name.get_or_insert_with(|| format!("traffic {}", i + 1)).clone();
             if all.iter().any(|traffic| traffic.name == name) {
-                let message = format!("there are two traffics of the name `{name}`");
+                let message = format!("two `[[traffic]]` have the name `{name}`");
                 return self.fault(at!["traffic", i, "name"], message, None);
             }
             let spec = self.one(i, name, &mut section, scenario)?;

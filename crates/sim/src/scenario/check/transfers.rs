@@ -508,7 +508,7 @@ impl Checker<'_> {
         if scenario.nodes[node.index()].kind == NodeKind::Gateway {
             return Ok(node);
         }
-        self.fault(path, format!("`{name}` is no gateway"), Some("give that node `kind = \"gateway\"`"))
+        self.fault(path, format!("`{name}` is not a gateway"), Some("give that node `kind = \"gateway\"`"))
     }
 
     pub(super) fn profile(&self, path: &[Step], name: &str) -> Checked<tcp::Config> {

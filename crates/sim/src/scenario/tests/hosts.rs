@@ -386,7 +386,7 @@ fn what_hosts_cannot_do_is_refused_at_its_place() {
     }
     let other = format!("{TCP}[[route]]\nat = \"1\"\nto = \"b\"\nvia = \"b\"\ninterface = \"fast\"\n");
     let error = two_ways(&other).set("node.a.interfaces=[\"slow\"]").scenario().expect_err("no interface");
-    assert!(error.to_string().contains("`fast` is no node's interface"), "{error}");
+    assert!(error.to_string().contains("`fast` is not an interface of any node"), "{error}");
     let several = "[[transfer]]\nkind = \"tcp\"\ncount = 2\nfrom = \"a\"\nto = \"b\"\n";
     let error = two_ways(several).scenario().expect_err("no name");
     assert!(error.to_string().contains("several transfers need a `name`"), "{error}");

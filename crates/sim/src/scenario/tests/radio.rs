@@ -285,7 +285,7 @@ fn errors_of_the_radio_have_a_place_and_a_hint() {
     );
     check_radio(
         replaced("range = 100", "range = 100\ncapture = \"first\""),
-        expect!["bad.toml:11:11: this word stands with a number, as in `{ first = 2.0 }`"],
+        expect!["bad.toml:11:11: this word needs a number, as in `{ first = 2.0 }`"],
     );
     check_radio(
         replaced("range = 100", "range = 100\ncapture = { first = 0.5 }"),

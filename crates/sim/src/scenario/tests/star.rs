@@ -112,7 +112,7 @@ fn gateways_go_by_patterns_and_names_of_nodes() {
     assert_eq!(these("[\"gw3\", \"gw1\"]"), Ok(all(&[3, 1])));
     for (names, message) in [
         ("[\"gw{i}\", \"gw1\"]", "`gw1` is named twice"),
-        ("[\"*\"]", "`cn` is no gateway"),
+        ("[\"*\"]", "`cn` is not a gateway"),
         ("[\"g{i}\"]", "there is no node `g{i}`"),
         ("[\"x*\"]", "no node's name is like `x*`"),
         ("[\"sn{i}\"]", "SET needs at least one gateway"),

@@ -161,7 +161,7 @@ fn what_is_wrong_in_a_topology_is_said() {
         towns.graphml:21:5: there are two nodes with the id `0`
         towns.graphml:21:5: `<node>` has no `id`
         towns.graphml:18:7: 413.41 degrees: expected -180 to 180
-        towns.graphml:18:7: `east` is no number
+        towns.graphml:18:7: `east` is not a number
         towns.graphml:49:7: a `LinkSpeedRaw` of -1: expected 1 bit/s and more
         towns.graphml:56:1: this is not XML: expected 'graph' tag, not 'graphml'"#]].assert_eq(&said.join("\n"));
 }

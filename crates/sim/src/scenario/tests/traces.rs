@@ -160,7 +160,7 @@ fn what_is_wrong_is_said_where_it_is() {
           hint: remove `repeat`"#]]
     .assert_eq(&traced("{ mahimahi = \"cell.up\", repeat = true }"));
     expect![[r#"
-        cell.csv: nothing can leave any more: the last rate holds, and is 0
+        cell.csv: no packet can leave after the last row: the last rate stays, and it is 0
           hint: set `repeat = true`, or let the last rate be above 0; an event "link-down" ends a link"#]]
     .assert_eq(&traced("{ rate = \"cell.csv\" }"));
     let keys = "delay = \"1 ms\"\ntrace.mahimahi = \"cell.up\"\n";
