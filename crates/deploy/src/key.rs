@@ -151,11 +151,11 @@ impl Sign {
         let path = self.out.clone().unwrap_or_else(|| beside(&self.file));
         let inputs = [("the file to sign,", self.file.as_path()), ("the key", self.key.as_path())];
         check_apart(inputs, [("--out", path.as_path())])?;
-        warn_if_open(&self.key);
         let [KeyText::Signing(key)] = &in_file(&self.key)?[..] else {
             return Err(Error::input(format!("{}: not a signing key", self.key.display()))
                 .with_hint("`anabranch key new NAME --kind signing` makes a signing key"));
         };
+        warn_if_open(&self.key);
         let signature = key.sign(&digest(&self.file)?.1);
         write_whole(&path, format!("{signature}\n").as_bytes())?;
         output::text(&format!("{}\n", path.display()))

@@ -144,11 +144,11 @@ impl Create {
         check_apart(inputs, [("--out", path.as_path())])?;
         let (mut file, digest) = digest(&self.file)?;
         let sequence = self.sequence(&mut file, &digest)?;
-        warn_if_open(&self.key);
         let [KeyText::Signing(key)] = &in_file(&self.key)?[..] else {
             return Err(Error::input(format!("{}: not a signing key", self.key.display()))
                 .with_hint("`anabranch key new NAME --kind signing` makes a signing key"));
         };
+        warn_if_open(&self.key);
         let vendor = vendor(&self.vendor)?;
         let manifest = Manifest {
             sequence,

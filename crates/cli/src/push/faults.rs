@@ -87,9 +87,9 @@ mod tests {
     fn nonsense_is_named() {
         for (text, part) in [
             ("gw2", "form"),
-            ("gw2@soon", "no time"),
-            ("gw2@1s:loud", "neither"),
-            ("gw2@3s:back", "neither"),
+            ("gw2@soon", "not a time"),
+            ("gw2@1s:loud", "back@TIME"),
+            ("gw2@3s:back", "back@TIME"),
             ("gw2@3s:back@soon", "not a time"),
             ("gw2@3s:back@3s", "before"),
         ] {

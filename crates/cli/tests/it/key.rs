@@ -61,7 +61,7 @@ fn a_signature_holds_for_one_file_and_one_signer() {
     assert_eq!(run.status.code(), Some(1));
     assert!(text(&run.stderr).contains("invalid signature"), "{}", text(&run.stderr));
     for (arguments, hint) in [
-        (&["sign", "firmware", "--key", "mine.pub"][..], "makes one"),
+        (&["sign", "firmware", "--key", "mine.pub"][..], "makes a signing key"),
         (&["verify", "firmware", "--key", "mine.key"], "name a NAME.pub"),
         (&["verify", "firmware", "--key", "mine.pub", "--signature", "firmware"], "128 hexadecimal digits"),
         (
@@ -69,7 +69,7 @@ fn a_signature_holds_for_one_file_and_one_signer() {
             "would overwrite the key mine.key",
         ),
         (&["sign", "firmware", "--key", "mine.key", "--out", "firmware"], "would overwrite the file to sign"),
-        (&["sign", "absent", "--key", "mine.key"], "name a file"),
+        (&["sign", "absent", "--key", "mine.key"], "give a file"),
     ] {
         let run = key(path, arguments);
         assert_eq!(run.status.code(), Some(2), "{arguments:?}");
@@ -92,8 +92,14 @@ fn nobody_goes_without_keys_by_mistake() {
         (&["gateway"], "--insecure"),
         (&["push", "file", "--to", "127.0.0.1"], "--insecure"),
         (&["node", "--out", "got", "--key", "a.key"], "--senders"),
-        (&["node", "--out", "got", "--key", "a.pub", "--senders", "a.pub"], "`x25519-secret` is needed"),
-        (&["node", "--out", "got", "--key", "a.key", "--senders", "a.key"], "`x25519` is needed"),
+        (
+            &["node", "--out", "got", "--key", "a.pub", "--senders", "a.pub"],
+            "expected a key of kind `x25519-secret`",
+        ),
+        (
+            &["node", "--out", "got", "--key", "a.key", "--senders", "a.key"],
+            "expected a key of kind `x25519`",
+        ),
         (&["gateway", "--key", "a.key", "--senders", "broken"], "broken:3:"),
         (&["gateway", "--key", "a.key", "--senders", "absent"], "cannot read absent"),
         (&["push", "file", "--to", "127.0.0.1", "--key", "a.key"], "--node-key"),

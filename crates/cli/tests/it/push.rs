@@ -257,7 +257,7 @@ fn bad_options_are_refused() {
         (&["file", "--gateways", "0"], "--gateways"),
         (&["file", "--gateways", "most"], "expected a number of gateways or `best`"),
         (&["file", "--fail", "nonsense"], "`nonsense` is not of the form `gw2@1.5s`"),
-        (&["file", "--fail", "gw1@soon"], "`soon` is no time"),
+        (&["file", "--fail", "gw1@soon"], "`soon` is not a time"),
         (&["file", "--seed", "often"], "--seed"),
     ] {
         let error = refusal(arguments, None);
@@ -322,7 +322,7 @@ fn more_gateways_than_there_are_is_refused() {
         &["file", "--gateways", "9"],
         None,
         expect![[r#"
-        error: --gateways 9: the network has 3
+        error: --gateways 9: the network has only 3
           hint: use a smaller number, or give another network with --network
     "#]],
     );

@@ -51,7 +51,7 @@ fn the_same_command_goes_on_where_it_was_ended() {
     fs::write(ended.join("dtc.jsonl"), half).expect("a file");
     let assert = study(ended, "3").env("RAYON_NUM_THREADS", "2").assert().success();
     let said = String::from_utf8(assert.get_output().stderr.clone()).expect("text");
-    assert!(said.contains("2 of 5 settings, with the reference, are done already"), "{said}");
+    assert!(said.contains("2 of 5 settings, with the reference, are already done"), "{said}");
     for kind in ["md", "svg", "csv"] {
         assert_eq!(read(whole, kind), read(ended, kind), "{kind}");
     }
@@ -129,7 +129,7 @@ fn a_report_has_the_map_of_a_folder() {
         assert!(said.contains(says) && said.contains("hint: "), "{said}");
         assert!(!out.exists());
     };
-    refused("has nothing of these papers");
+    refused("has no results of these papers");
     study(&maps, "3").arg("--quiet").assert().success();
     report().assert().success();
     let page = fs::read_to_string(out.join("report.html")).expect("a page");

@@ -110,7 +110,7 @@ fn a_run_leaves_a_log_and_view_a_page() {
     // A truncated log is shown, with a warning.
     std::fs::write(&log, &written[..written.len() / 2]).expect("a file");
     let assert = anabranch(&["view", &log]).assert().success();
-    assert!(String::from_utf8_lossy(&assert.get_output().stderr).contains("breaks off after"));
+    assert!(String::from_utf8_lossy(&assert.get_output().stderr).contains("is truncated after"));
     // No incomplete file is left beside them.
     assert_eq!(std::fs::read_dir(folder.path()).expect("a folder").count(), 3);
 
